@@ -1,0 +1,98 @@
+"""Many writers, one snapshot: distributed, atomic, resumable writes into Apache Iceberg tables."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frazil.errors import (
+        AlreadyConsumed,
+        BadInput,
+        CommitConflict,
+        CommitRefused,
+        FrazilError,
+        NotLanded,
+        OutcomeUnknown,
+        ReservationCancelled,
+        ReservationExpired,
+        SchemaMismatch,
+        WriteFailed,
+    )
+    from frazil.snapshot.cleanup import Sweep, sweep
+    from frazil.snapshot.data_file import DataFile, FileContent
+    from frazil.snapshot.descriptor import DistributedSnapshot
+    from frazil.snapshot.manifest import ManifestWriter
+    from frazil.snapshot.manifest_file import ManifestContent, ManifestFile
+    from frazil.snapshot.outcome import Landed
+    from frazil.snapshot.publish_snapshot import publish_snapshot
+    from frazil.snapshot.report import Report
+    from frazil.snapshot.reservation import begin_snapshot, cancel, renew
+    from frazil.snapshot.write_shard import SnapshotWriter, report_files, write_shard
+
+# Where each public name lives. They are imported on first use, because `frazil --help` must not pay for PyArrow.
+_HOMES = {
+    "frazil.errors": (
+        "AlreadyConsumed",
+        "BadInput",
+        "CommitConflict",
+        "CommitRefused",
+        "FrazilError",
+        "NotLanded",
+        "OutcomeUnknown",
+        "ReservationCancelled",
+        "ReservationExpired",
+        "SchemaMismatch",
+        "WriteFailed",
+    ),
+    "frazil.snapshot.cleanup": ("Sweep", "sweep"),
+    "frazil.snapshot.data_file": ("DataFile", "FileContent"),
+    "frazil.snapshot.descriptor": ("DistributedSnapshot",),
+    "frazil.snapshot.manifest": ("ManifestWriter",),
+    "frazil.snapshot.manifest_file": ("ManifestContent", "ManifestFile"),
+    "frazil.snapshot.outcome": ("Landed",),
+    "frazil.snapshot.publish_snapshot": ("publish_snapshot",),
+    "frazil.snapshot.report": ("Report",),
+    "frazil.snapshot.reservation": ("begin_snapshot", "cancel", "renew"),
+    "frazil.snapshot.write_shard": ("SnapshotWriter", "report_files", "write_shard"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AlreadyConsumed",
+    "BadInput",
+    "CommitConflict",
+    "CommitRefused",
+    "DataFile",
+    "DistributedSnapshot",
+    "FileContent",
+    "FrazilError",
+    "Landed",
+    "ManifestContent",
+    "ManifestFile",
+    "ManifestWriter",
+    "NotLanded",
+    "OutcomeUnknown",
+    "Report",
+    "ReservationCancelled",
+    "ReservationExpired",
+    "SchemaMismatch",
+    "SnapshotWriter",
+    "Sweep",
+    "WriteFailed",
+    "begin_snapshot",
+    "cancel",
+    "publish_snapshot",
+    "renew",
+    "report_files",
+    "sweep",
+    "write_shard",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'frazil' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Frazil beside its peers, measured: `python -m bench --help`."""

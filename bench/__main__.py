@@ -1,0 +1,106 @@
+"""`python -m bench`: choose what to measure, measure it, show it, keep it in `.bench/results/`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from bench import appends, report
+from bench.ingest import HOMES, LAYOUTS, Measure, measure_all
+from bench.places import CHECKOUT
+from bench.setup import ensure_environments, ensure_lineitem
+from bench.startup import measure_startup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+QUICK_SCALE = 0.1
+WIDTH_OF_A_LOG = 120
+console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_LOG)
+progress = Console(stderr=True)
+
+
+def main() -> None:
+    arguments = parser().parse_args()
+    ensure_environments()
+    arguments.run(arguments)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    top.add_argument("--quick", action="store_true", help="a sanity run: scale 0.1, one round")
+    top.set_defaults(run=run_ingest, rounds=3, scale=3.0, only=list(HOMES), layouts=list(LAYOUTS), name="ingest")
+    commands = top.add_subparsers(metavar="COMMAND")
+    ingest = commands.add_parser("ingest", help="load TPC-H lineitem (this is what runs when no command is named)")
+    ingest.add_argument("--rounds", type=int, default=3)
+    ingest.add_argument("--scale", type=float, default=3.0)
+    ingest.add_argument("--only", type=chosen_from(HOMES), default=list(HOMES), help=",".join(HOMES))
+    ingest.add_argument("--layouts", type=chosen_from(LAYOUTS), default=list(LAYOUTS), help=",".join(LAYOUTS))
+    ingest.add_argument("--name", default="ingest", help="of the result file")
+    several = commands.add_parser("appends", help="8 processes append 20 times each to one table")
+    several.add_argument("--rounds", type=int, default=1)
+    several.add_argument("--only", type=chosen_from(("pyiceberg", "frazil")), default=["pyiceberg", "frazil"])
+    several.set_defaults(run=run_appends)
+    publish = commands.add_parser("publish", help="publish 100,000 data files that are already in manifests")
+    publish.add_argument("--rounds", type=int, default=3)
+    publish.set_defaults(run=run_publish)
+    return top
+
+
+def chosen_from(known: Collection[str]) -> Callable[[str], list[str]]:
+    """The type of an option that takes some of these names, separated by commas."""
+
+    def parse(text: str) -> list[str]:
+        names = text.split(",")
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(known)}")
+        return names
+
+    return parse
+
+
+def run_ingest(arguments: argparse.Namespace) -> None:
+    scale, rounds = (QUICK_SCALE, 1) if arguments.quick else (arguments.scale, arguments.rounds)
+    sources = sorted(str(path) for path in ensure_lineitem(scale).glob("*.parquet"))
+    content: dict[str, Any] = {"scale": scale, "rounds": rounds}
+    name = "quick" if arguments.quick else arguments.name
+    measures: list[Measure] = []
+    for measure in measure_all(sources, arguments.only, arguments.layouts, rounds):
+        progress.out(measure.layout, measure.contender, measure.failure or f"{measure.seconds:.2f} s", highlight=False)
+        measures.append(measure)
+        save(name, {**content, **report.as_json(measures)})  # a run that is stopped keeps what it has measured
+    if "frazil" in arguments.only:
+        content["startup"] = measure_startup(sources[0], rounds)
+    report.show(measures, content.get("startup"), console)
+    console.print(f"kept in {save(name, {**content, **report.as_json(measures)})}")
+
+
+def run_appends(arguments: argparse.Namespace) -> None:
+    results = appends.measure_appends(arguments.only, arguments.rounds)
+    appends.show(results, console)
+    console.print(f"kept in {save('appends', appends.as_json(results))}")
+
+
+def run_publish(arguments: argparse.Namespace) -> None:
+    from bench.publish import measure_publish  # imports Frazil, which the other benchmarks do not need
+
+    result = measure_publish(arguments.rounds)
+    for name, value in result["medians"].items():
+        console.print(f"{name}: {value:.3f} s")
+    console.print(f"{result['data_files']:,} data files cost {result['extra']:.3f} s more than an empty commit")
+    console.print(f"kept in {save('publish', result)}")
+
+
+def save(name: str, content: dict[str, Any]) -> Path:
+    path = report.save(name, {"finished": datetime.now(UTC).isoformat(timespec="seconds"), **content})
+    return path.relative_to(CHECKOUT)
+
+
+if __name__ == "__main__":
+    main()

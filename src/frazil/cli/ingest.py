@@ -1,0 +1,103 @@
+"""`frazil ingest`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from frazil.cli.report_errors import StopSignals, command_output
+from frazil.errors import BadInput
+from frazil.settings import CatalogSettings, IngestSettings, state_folder
+
+if TYPE_CHECKING:
+    from frazil.spark.ingest_result import IngestResult
+
+
+@click.command("ingest")
+@click.argument("arguments", nargs=-1, metavar="SOURCE... TABLE")
+@click.option("--root", metavar="DIR", help="Folder of an embedded catalog and warehouse.  [default: ./lake]")
+@click.option("--catalog", metavar="NAME", help="A catalog configured for PyIceberg, instead of an embedded one.")
+@click.option("--partition-by", metavar="TERMS", help="For a new table: 'day(ts), bucket(16, id), region'.")
+@click.option("--mode", type=click.Choice(["append", "overwrite"]), default="append", show_default=True)
+@click.option("--branch", default="main", show_default=True, help="The branch to publish to.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+@click.option(
+    "--conflict",
+    type=click.Choice(["rebase", "abort"]),
+    default="rebase",
+    show_default=True,
+    help="When another writer publishes first: append after it, or stop with exit code 3.",
+)
+@click.option("--format-version", type=click.IntRange(1, 3), default=2, show_default=True, help="For a new table.")
+@click.option("--shard-size", metavar="BYTES", type=click.IntRange(min=1), help="Bytes of source per shard.")
+@click.option("--summary", multiple=True, metavar="KEY=VALUE", help="Goes into the snapshot's summary.")
+@click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="Spark setting; wins over Frazil's own.")
+@click.option("--resume", metavar="JOB", help="Take up a job that was stopped or killed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, alone on stdout.")
+def command(arguments: tuple[str, ...], resume: str | None, as_json: bool, **options: Any) -> None:
+    """Load Parquet files into the Iceberg table TABLE (namespace.table), as one snapshot.
+
+    SOURCE is a file, a folder or a glob, here or on an object store (s3://…). The table is made when it is missing.
+
+    \b
+    Exit codes: 0 landed, 1 failed and nothing is visible, 2 usage,
+                3 conflict, 4 it is not known whether it landed.
+    """
+    with command_output(as_json, state_folder() / "logs" / f"ingest-{os.getpid()}.log") as output:
+        if resume is not None and arguments:
+            raise BadInput("--resume takes its sources and table from the job; name nothing else")
+        settings = None if resume is not None else _settings(arguments, options)
+        result, catalog = _perform(settings, resume or "", as_json)
+        if as_json:
+            output.document(result.to_document())
+        else:
+            from frazil.cli.ingest_summary import render
+
+            output.text(render(result, catalog))
+
+
+def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSettings:
+    if len(arguments) < 2:
+        raise BadInput("name at least one SOURCE and a TABLE: frazil ingest trips/*.parquet db.trips")
+    return IngestSettings(
+        sources=arguments[:-1],
+        table=arguments[-1],
+        catalog=CatalogSettings.choose(options["root"], options["catalog"]),
+        partition_by=options["partition_by"],
+        mode=options["mode"],
+        branch=options["branch"],
+        master=options["master"],
+        conflict=options["conflict"],
+        format_version=options["format_version"],
+        summary=_pairs("--summary", options["summary"]),
+        spark_conf=_pairs("--spark-conf", options["spark_conf"]),
+        shard_bytes=options["shard_size"],
+    )
+
+
+def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise BadInput(f"{option} {text!r} is not of the form KEY=VALUE")
+        pairs[key] = value
+    return pairs
+
+
+def _perform(settings: IngestSettings | None, job_id: str, silent: bool) -> tuple[IngestResult, CatalogSettings]:
+    """Run a new job, or with no settings take up the one of that id."""
+    signals = StopSignals.install()
+    # Imported here because `frazil ingest --help` must not pay for PyIceberg, PyArrow and Spark.
+    from frazil.cli.progress import SilentProgress, TerminalProgress
+    from frazil.jobs.log import JobStore
+    from frazil.spark.ingest import ingest, resume
+
+    store = JobStore(state_folder() / "jobs")
+    with SilentProgress() if silent else TerminalProgress() as progress:
+        if settings is not None:
+            return ingest(settings, store, progress, signals.tell), settings.catalog
+        result = resume(job_id, store, progress, signals.tell)
+        return result, CatalogSettings.from_document(store.read(job_id).declared.request)

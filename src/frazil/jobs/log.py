@@ -1,0 +1,138 @@
+"""The durable store of a job: a file of JSON lines, one event each, on disk before anyone is told.
+
+A job is what its events make of it, so a crash loses at most a line that nobody relied on. While a process works on a
+job it holds a lock on the file; the lock dies with the process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from frazil.errors import BadInput, UnknownJob
+from frazil.jobs.job import Job, Plan
+from frazil.jobs.states import Event
+from frazil.snapshot.descriptor import DistributedSnapshot
+from frazil.snapshot.report import Report
+
+
+def new_job_id() -> str:
+    """A name that sorts by time and that nobody else picks."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+
+
+class JobLog:
+    """An open, locked job. `record` returns once the event is on disk."""
+
+    def __init__(self, file: IO[bytes], job: Job) -> None:
+        self._file = file
+        self.job = job
+
+    def record(self, event: Event, detail: Any = None) -> Job:
+        """Apply an event and make it durable."""
+        after = self.job.apply(event, detail)
+        line = json.dumps({"event": event.value, "at-ms": time.time_ns() // 1_000_000, **_encode(event, detail)})
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.job = after
+        return after
+
+
+class JobStore:
+    """A folder of job logs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @contextmanager
+    def create(self, job_id: str) -> Iterator[JobLog]:
+        """Begin a job's log."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._path(job_id).open("xb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield JobLog(file, Job(job_id))
+
+    @contextmanager
+    def open(self, job_id: str) -> Iterator[JobLog]:
+        """Take up a job; an unknown one, and one that another process is working on, are errors."""
+        path = self._path(job_id)
+        if not path.is_file():
+            raise UnknownJob(f"there is no job {job_id!r} in {self.folder}; {self._known()}")
+        with path.open("r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BadInput(f"job {job_id} is being run by another process; wait for it, or stop it first") from None
+            job, length = _replay(job_id, file.read())
+            file.truncate(length)
+            file.seek(length)
+            yield JobLog(file, job)
+
+    def read(self, job_id: str) -> Job:
+        """A job as its log has it, without taking it up."""
+        path = self._path(job_id)
+        if not path.is_file():
+            raise UnknownJob(f"there is no job {job_id!r} in {self.folder}; {self._known()}")
+        return _replay(job_id, path.read_bytes())[0]
+
+    def names(self) -> list[str]:
+        """Every job kept here, oldest first."""
+        return sorted(path.stem for path in self.folder.glob("*.jsonl"))
+
+    def _known(self) -> str:
+        names = self.names()
+        return f"the newest kept here is {names[-1]}" if names else "no job is kept here yet"
+
+    def _path(self, job_id: str) -> Path:
+        if not job_id or "/" in job_id or job_id.startswith("."):
+            raise UnknownJob(f"{job_id!r} is not a job's name; a run prints its own at the start")
+        return self.folder / f"{job_id}.jsonl"
+
+
+def _replay(job_id: str, data: bytes) -> tuple[Job, int]:
+    """The job that these lines make, and how many bytes of them are whole: a torn last line never happened."""
+    job, length = Job(job_id), 0
+    for line in data.splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            break
+        document = json.loads(line)
+        event = Event(document["event"])
+        job = job.apply(event, _decode(event, document))
+        length += len(line)
+    return job, length
+
+
+def _encode(event: Event, detail: Any) -> dict[str, Any]:
+    if event is Event.PLANNED:
+        return {
+            "snapshot": json.loads(_without_secrets(detail.snapshot).to_json()),
+            "shards": {name: dict(shard) for name, shard in detail.shards.items()},
+            "request": dict(detail.request),
+        }
+    if event is Event.SHARD_ACCEPTED:
+        return {"report": json.loads(detail.to_json())}
+    return {"detail": detail}
+
+
+def _decode(event: Event, document: dict[str, Any]) -> Any:
+    if event is Event.PLANNED:
+        return Plan(
+            snapshot=DistributedSnapshot.from_json(json.dumps(document["snapshot"])),
+            shards=document["shards"],
+            request=document["request"],
+        )
+    if event is Event.SHARD_ACCEPTED:
+        return Report.from_json(json.dumps(document["report"]))
+    return document["detail"]
+
+
+def _without_secrets(snapshot: DistributedSnapshot) -> DistributedSnapshot:
+    return snapshot.with_storage({})

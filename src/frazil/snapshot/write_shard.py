@@ -1,0 +1,180 @@
+"""A writer's whole work: the rows of one shard in, one report out.
+
+It runs on any host, from the descriptor alone. It asks the catalog for nothing and talks to no other writer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import count
+from types import TracebackType
+from typing import Any
+
+from pyiceberg.io import FileIO
+
+from frazil.errors import BadInput, FrazilError
+from frazil.snapshot.data_file import DataFile, FileContent
+from frazil.snapshot.data_file_sink import DataFileSink
+from frazil.snapshot.descriptor import DistributedSnapshot
+from frazil.snapshot.manifest import ManifestWriter
+from frazil.snapshot.manifest_file import ManifestContent, ManifestFile
+from frazil.snapshot.partition_path import PartitionPath
+from frazil.snapshot.report import Report
+from frazil.snapshot.storage import delete_files, file_io
+from frazil.snapshot.summary import counts_of_added
+from frazil.steps import step
+
+_SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,127}")
+_MANIFEST_TARGET_BYTES = 8 * 1024 * 1024
+
+
+def write_shard(
+    snapshot: DistributedSnapshot, shard: str, batches: Iterable[Any], *, attempt: int = 0, io: FileIO | None = None
+) -> Report:
+    """Write the rows of one shard and report them. On an error no file of this attempt is left."""
+    with SnapshotWriter(snapshot, shard=shard, attempt=attempt, io=io) as writer:
+        for batch in batches:
+            writer.write(batch)
+    return writer.report
+
+
+class SnapshotWriter:
+    """One attempt at one shard of a reserved snapshot, used with `with`.
+
+    Leaving the block writes the manifest and makes the `report`; leaving it by an exception removes every file. A shard's
+    attempts need numbers of their own, as their files lie side by side until one of them is accepted. `io` defaults to
+    what the descriptor's storage properties, or the environment, give.
+    """
+
+    def __init__(
+        self, snapshot: DistributedSnapshot, shard: str, *, attempt: int = 0, io: FileIO | None = None
+    ) -> None:
+        if not _SHARD_NAME.fullmatch(shard):
+            raise BadInput(
+                f"{shard!r} cannot name a shard of table {snapshot.name}: its files bear the name, so use up to 128 letters, "
+                "digits and . _ = -"
+            )
+        self._snapshot = snapshot
+        self._shard = shard
+        self._attempt = attempt
+        self._io = io or file_io(snapshot.storage, snapshot.location)
+        numbers = count()
+        self._sink = DataFileSink(
+            schema=snapshot.schema,
+            spec=snapshot.spec,
+            location=snapshot.location,
+            properties=snapshot.table_properties,
+            io=self._io,
+            file_name=lambda: snapshot.data_file_name(shard, attempt, next(numbers)),
+        )
+        self._report: Report | None = None
+
+    @property
+    def report(self) -> Report:
+        """What to send to the coordinator, once the block is left."""
+        if self._report is None:
+            raise FrazilError(f"shard {self._shard!r} has no report yet: leave the `with` block first")
+        return self._report
+
+    def write(self, data: Any) -> int:
+        """Take all rows of an Arrow batch, table or reader; returns how many."""
+        return self._sink.write(data)
+
+    def __enter__(self) -> SnapshotWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._sink.abort()
+            return
+        try:
+            self._report = self._finish()
+        except BaseException:
+            self._sink.abort()
+            raise
+
+    def _finish(self) -> Report:
+        files = self._sink.close()
+        return report_files(self._snapshot, self._shard, files, attempt=self._attempt, io=self._io)
+
+
+def report_files(
+    snapshot: DistributedSnapshot, shard: str, files: Iterable[DataFile], *, attempt: int = 0, io: FileIO | None = None
+) -> Report:
+    """Write manifests for ready-made data and delete files and report them: the way in for writers of other kinds.
+
+    On an error no manifest is left; the files themselves are the caller's.
+    """
+    io = io or file_io(snapshot.storage, snapshot.location)
+    files = list(files)
+    manifests: list[ManifestFile] = []
+    try:
+        for content, members in _by_content(files).items():
+            manifests += _write_manifests(snapshot, shard, attempt, io, content, members, len(manifests))
+    except BaseException:
+        delete_files(io, [manifest.manifest_path for manifest in manifests])
+        raise
+    step("write:manifest-written")
+    report = Report(
+        commit_uuid=snapshot.commit_uuid,
+        snapshot_id=snapshot.snapshot_id,
+        shard=shard,
+        attempt=attempt,
+        manifests=tuple(manifests),
+        counts=counts_of_added(files),
+        partitions=_partition_paths(snapshot, files),
+    )
+    step("write:reported")
+    return report
+
+
+def _by_content(files: Iterable[DataFile]) -> dict[ManifestContent, list[DataFile]]:
+    grouped: dict[ManifestContent, list[DataFile]] = {}
+    for file in files:
+        content = ManifestContent.DATA if file.content is FileContent.DATA else ManifestContent.DELETES
+        grouped.setdefault(content, []).append(file)
+    return grouped
+
+
+def _write_manifests(
+    snapshot: DistributedSnapshot,
+    shard: str,
+    attempt: int,
+    io: FileIO,
+    content: ManifestContent,
+    files: list[DataFile],
+    first: int,
+) -> list[ManifestFile]:
+    """One manifest, or several where the files are too many for one of the target size."""
+    per_manifest = _files_per_manifest(snapshot, files)
+    written: list[ManifestFile] = []
+    for start in range(0, len(files), per_manifest):
+        with ManifestWriter(
+            io,
+            snapshot.manifest_path(shard, attempt, first + len(written)),
+            schema=snapshot.schema,
+            spec=snapshot.spec,
+            format_version=snapshot.format_version,
+            snapshot_id=snapshot.snapshot_id,
+            content=content,
+        ) as writer:
+            for file in files[start : start + per_manifest]:
+                writer.add(file)
+            written.append(writer.close())
+    return written
+
+
+def _files_per_manifest(snapshot: DistributedSnapshot, files: list[DataFile]) -> int:
+    """By the bytes that an entry takes when compressed: some 40 and 12 for each column with statistics."""
+    target = int(snapshot.table_properties.get("commit.manifest.target-size-bytes", _MANIFEST_TARGET_BYTES))
+    return max(1, target // (40 + 12 * max(1, len(files[0].value_counts))))
+
+
+def _partition_paths(snapshot: DistributedSnapshot, files: Iterable[DataFile]) -> tuple[str, ...]:
+    if snapshot.spec.is_unpartitioned():
+        return ()
+    touched = {file.partition for file in files}
+    return tuple(sorted(PartitionPath(values, snapshot.spec, snapshot.schema).to_path() for values in touched))

@@ -1,0 +1,76 @@
+"""A Spark session that is quiet, starts quickly, and runs its Python workers with this interpreter."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frazil.errors import BadInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL = re.compile(r"local(?:\[(?P<cores>[^,\]]+)(?:,(?P<failures>\d+))?\])?$")
+_TASK_TRIES = 4
+
+
+def start_session(master: str, app: str, conf: Mapping[str, str]) -> SparkSession:
+    """Start Spark, or take the session that is active. `conf` wins over our defaults."""
+    _check_java()
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(with_task_retries(master)).appName(app)
+    for key, value in {**_defaults(master), **conf}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def with_task_retries(master: str) -> str:
+    """`local[N]` gives a failed task no second try; a killed worker process deserves one."""
+    match = _LOCAL.match(master)
+    if match is None or match["failures"]:
+        return master
+    return f"local[{match['cores'] or '1'},{_TASK_TRIES}]"
+
+
+def _defaults(master: str) -> dict[str, str]:
+    defaults = {
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_quiet_logging()} -XX:TieredStopAtLevel=1 -Xshare:auto",
+        "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "frazil-spark-warehouse"),
+    }
+    if _LOCAL.match(master) or master.startswith("local-cluster"):
+        defaults |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "1g",
+        }
+    return defaults
+
+
+def _quiet_logging() -> str:
+    return (Path(__file__).parent / "log4j2.properties").as_uri()
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home) / "bin" / "java" if home else None
+    if java is not None and not java.is_file():
+        raise BadInput(
+            f"JAVA_HOME is {home}, but there is no bin/java in it; point it at a Java 17 or newer, or unset it"
+        )
+    if java is None and shutil.which("java") is None:
+        raise BadInput(
+            "Spark needs Java 17 or newer, and there is no java on this machine's PATH; install one "
+            "(Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and try again"
+        )

@@ -1,0 +1,95 @@
+"""The table that a run writes to: looked at before anything is written, made when everything else is known to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Table
+
+from frazil.errors import BadInput, CommitConflict, OutcomeUnknown
+from frazil.settings import IngestSettings
+from frazil.snapshot.alignment import check_fits
+from frazil.snapshot.partition_by import partition_spec
+from frazil.snapshot.schema import table_schema
+from frazil.snapshot.warehouse import create_table, drop_unused, find_table, table_identifier
+from frazil.sources.parquet import ParquetSource
+
+
+class Target:
+    """A table that is there, or all that is needed to make it. `created` says whether this run made it."""
+
+    def __init__(self, catalog: Catalog, settings: IngestSettings, source: ParquetSource) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._identifier = table_identifier(settings.table)
+        self._table = find_table(catalog, self._identifier)
+        self.created = False
+        if self._table is None:
+            self._schema = table_schema(source.schema(), settings.format_version, source.description)
+            self._check_new()
+        else:
+            self._schema = self._table.schema()
+            self._check_existing(self._table)
+        for path, schema in source.schemas():
+            check_fits(schema, self._schema, f"{path} does not fit table {settings.table}")
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether each shard writes a file to each partition."""
+        return bool(self._settings.partition_by) if self._table is None else not self._table.spec().is_unpartitioned()
+
+    @contextmanager
+    def table(self) -> Iterator[Table]:
+        """The table, made if need be; one that this run made goes again if the run comes to nothing."""
+        if self._table is None:
+            self._table, self.created = create_table(
+                self._catalog,
+                self._identifier,
+                self._schema,
+                self._settings.partition_by,
+                {"format-version": str(self._settings.format_version)},
+            )
+        with taken_back(self._catalog, self._table, self.created):
+            yield self._table
+
+    def _check_new(self) -> None:
+        if self._settings.branch != "main":
+            raise BadInput(
+                f"table {self._settings.table} does not exist, and a new table begins with branch main; "
+                "leave --branch out"
+            )
+        if self._settings.partition_by:
+            partition_spec(self._settings.partition_by, self._schema)
+
+    def _check_existing(self, table: Table) -> None:
+        """`--partition-by` describes a table to be made; of one that exists it may only say what is there."""
+        if self._settings.partition_by is None:
+            return
+        wanted = partition_spec(self._settings.partition_by, table.schema())
+        if _terms(wanted) != _terms(table.spec()):
+            schema = table.schema()
+            have = ", ".join(f"{f.transform}({schema.find_column_name(f.source_id)})" for f in table.spec().fields)
+            raise BadInput(
+                f"table {self._settings.table} exists and is partitioned by {have or 'nothing'}, not by "
+                f"{self._settings.partition_by}; leave --partition-by out, or choose another table"
+            )
+
+
+@contextmanager
+def taken_back(catalog: Catalog, table: Table, created: bool) -> Iterator[None]:
+    """Drop a table that this run made if the run comes to nothing; not while its outcome or a resume is open."""
+    try:
+        yield
+    except (OutcomeUnknown, CommitConflict):
+        raise
+    except BaseException:
+        if created:
+            drop_unused(catalog, table)
+        raise
+
+
+def _terms(spec: PartitionSpec) -> list[tuple[int, str]]:
+    return [(field.source_id, str(field.transform)) for field in spec.fields]
