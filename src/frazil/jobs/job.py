@@ -37,6 +37,8 @@ class Job:
         changed = replace(self, state=next_state(self.state, event))
         if event is Event.PLANNED:
             return replace(changed, plan=detail, runs=1)
+        if event is Event.PUBLISHING and self.missing:
+            raise FrazilError(f"job {self.id} cannot be published: shards {', '.join(self.missing)} have no report")
         if event is Event.RESUMED:
             return replace(changed, runs=self.runs + 1, note="")
         if event is Event.SHARD_ACCEPTED:

@@ -13,10 +13,11 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from frazil.errors import BadInput, UnknownJob
+from frazil.errors import BadInput, StorageFailed, UnknownJob
 from frazil.jobs.job import Job, Plan
 from frazil.jobs.states import Event
 from frazil.snapshot.descriptor import DistributedSnapshot
@@ -31,19 +32,30 @@ def new_job_id() -> str:
 class JobLog:
     """An open, locked job. `record` returns once the event is on disk."""
 
-    def __init__(self, file: IO[bytes], job: Job) -> None:
+    def __init__(self, file: FileIO, job: Job) -> None:
         self._file = file
         self.job = job
 
     def record(self, event: Event, detail: Any = None) -> Job:
-        """Apply an event and make it durable."""
+        """Apply an event and make it durable. StorageFailed if it cannot be written: then it never happened."""
         after = self.job.apply(event, detail)
         line = json.dumps({"event": event.value, "at-ms": time.time_ns() // 1_000_000, **_encode(event, detail)})
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._append(line.encode() + b"\n")
         self.job = after
         return after
+
+    def _append(self, line: bytes) -> None:
+        length = self._file.tell()
+        try:
+            written = 0
+            while written < len(line):
+                written += self._file.write(line[written:])
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            # A line that is half there would spoil the next one.
+            self._file.truncate(length)
+            self._file.seek(length)
+            raise StorageFailed(f"job {self.job.id} cannot be noted in {self._file.name}: {error}") from error
 
 
 class JobStore:
@@ -56,8 +68,9 @@ class JobStore:
     def create(self, job_id: str) -> Iterator[JobLog]:
         """Begin a job's log."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._path(job_id).open("xb") as file:
+        with self._path(job_id).open("xb", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
+            _make_durable(self.folder)
             yield JobLog(file, Job(job_id))
 
     @contextmanager
@@ -66,7 +79,7 @@ class JobStore:
         path = self._path(job_id)
         if not path.is_file():
             raise UnknownJob(f"there is no job {job_id!r} in {self.folder}; {self._known()}")
-        with path.open("r+b") as file:
+        with path.open("r+b", buffering=0) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -97,15 +110,29 @@ class JobStore:
         return self.folder / f"{job_id}.jsonl"
 
 
+def _make_durable(folder: Path) -> None:
+    """A new file outlives a loss of power only when its folder is on disk too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _replay(job_id: str, data: bytes) -> tuple[Job, int]:
     """The job that these lines make, and how many bytes of them are whole: a torn last line never happened."""
     job, length = Job(job_id), 0
     for line in data.splitlines(keepends=True):
         if not line.endswith(b"\n"):
             break
-        document = json.loads(line)
-        event = Event(document["event"])
-        job = job.apply(event, _decode(event, document))
+        try:
+            document = json.loads(line)
+            event = Event(document["event"])
+            job = job.apply(event, _decode(event, document))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(
+                f"the log of job {job_id} is damaged at byte {length} ({error}); start the job anew"
+            ) from error
         length += len(line)
     return job, length
 

@@ -16,6 +16,7 @@ from pyiceberg.types import NestedField, UnknownType
 from frazil.errors import SchemaMismatch
 
 _MAX_DICTIONARY = 65_536
+_LONG_DIGITS = 18
 _ID = b"PARQUET:field_id"
 
 _Convert = Callable[[pa.Array], pa.Array]
@@ -112,8 +113,14 @@ def _narrow_offsets(kind: pa.DataType) -> pa.DataType:
 
 
 def _kept_type(target: pa.DataType, column: pa.Array) -> pa.DataType:
-    """The form a string column keeps on its way: a small dictionary stays one, wide offsets stay wide."""
+    """The form a column keeps on its way to the file, where it may be one that costs less than the table's.
+
+    A small dictionary of strings stays one, wide offsets stay wide, and decimals take no more room than the file gives
+    them.
+    """
     source = column.type
+    if pa.types.is_decimal128(target) and target.precision <= _LONG_DIGITS:
+        return pa.decimal64(target.precision, target.scale)
     if not (pa.types.is_string(target) or pa.types.is_binary(target)):
         return target
     if pa.types.is_dictionary(source) and len(column.dictionary) <= _MAX_DICTIONARY and _is_text(source.value_type):
@@ -265,6 +272,8 @@ def _cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
 
 
 def _shown(kind: pa.DataType) -> str:
+    if pa.types.is_decimal64(kind):
+        return str(pa.decimal128(kind.precision, kind.scale))
     return str(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 

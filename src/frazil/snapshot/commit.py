@@ -179,7 +179,7 @@ def _summary(
     before: Mapping[str, str] | None = None
     if parent is not None:
         before = parent.summary.additional_properties if parent.summary else {}
-    numbers = {**counts, **totals_after(counts, before)}
+    numbers: dict[str, int] = {**counts, **totals_after(counts, before)}
     if contribution.partitions:
         numbers["changed-partition-count"] = len(contribution.partitions)
     return Summary(

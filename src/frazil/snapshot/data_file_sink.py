@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlparse
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
-from pyiceberg.partitioning import PartitionFieldValue, PartitionKey, PartitionSpec
+from pyiceberg.partitioning import PartitionKey, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
 
@@ -20,11 +20,14 @@ from frazil.snapshot.dictionary_choice import dictionary_columns
 from frazil.snapshot.parquet_file import ParquetFile
 from frazil.snapshot.parquet_properties import ParquetProperties
 from frazil.snapshot.partition import PartitionRows, PartitionSplitter
+from frazil.snapshot.partition_path import PartitionPath
 from frazil.snapshot.storage import delete_files
 
 _MIB = 1024 * 1024
-_PIECE_ROWS = 262_144
-_PIECE_BYTES = 40 * _MIB
+_PIECE_ROWS = 131_072
+_PIECE_BYTES = 32 * _MIB
+_ENOUGH_ROWS = 65_536
+_ENOUGH_BYTES = 16 * _MIB
 _ARRAY_OVERHEAD = 600
 _SMALL_PAGE = 256 * 1024
 _FIRST_RATIO = 2.0
@@ -39,7 +42,7 @@ class MemoryLimits:
     A stream to an object store holds a part of some 10 MB until it is uploaded, so there both are lower.
     """
 
-    buffered_bytes: int = 192 * _MIB
+    buffered_bytes: int = 160 * _MIB
     open_files: int = 128
 
     @classmethod
@@ -143,26 +146,29 @@ class DataFileSink:
     def _write_piece(self, batch: pa.RecordBatch) -> None:
         size = _size(batch)
         if self._splitter is None:
-            self._hold([PartitionRows((), batch)], size)
+            self._hold([PartitionRows((), batch)], size, batch.num_rows)
             return
         self._gathered.add(batch, size)
-        if self._gathered.rows >= _PIECE_ROWS or self._gathered.bytes >= _PIECE_BYTES:
+        if self._gathered.rows >= _ENOUGH_ROWS or self._gathered.bytes >= _ENOUGH_BYTES:
             self._split_gathered()
 
     def _split_gathered(self) -> None:
         if self._splitter is None or not self._gathered.rows:
             return
         for batch in self._gathered.take().combine_chunks().to_batches():
-            self._hold(self._splitter.split(batch), _size(batch))
+            self._hold(self._splitter.split(batch), _size(batch), batch.num_rows)
 
-    def _hold(self, parts: Iterable[PartitionRows], size: int) -> None:
-        """Keep rows until their row group is full. `size` is what all parts take together, for they share memory."""
+    def _hold(self, parts: Iterable[PartitionRows], size: int, rows: int) -> None:
+        """Keep rows until their row group is full. `size` and `rows` are of all parts together: they share memory."""
         self._held += size
         for part in parts:
             partition = self._partitions.setdefault(part.partition, _Partition(part.partition))
-            partition.add(part.rows, _size(part.rows))
+            if partition.rows + part.rows.num_rows > self._properties.row_group_rows:
+                self._flush(partition)
+                self._held += 0 if self._waiting else size
+            partition.add(part.rows, size * part.rows.num_rows // rows)
             self._waiting += part.rows.num_rows
-            if partition.rows >= self._properties.row_group_rows or partition.bytes >= self._row_group_bytes(partition):
+            if partition.bytes >= self._row_group_bytes(partition):
                 self._flush(partition)
         if self._held > self._limits.buffered_bytes:
             self._release()
@@ -229,10 +235,8 @@ class DataFileSink:
         return partition.file
 
     def _partition_key(self, values: tuple[Any, ...]) -> PartitionKey | None:
-        if not self._spec.fields:
-            return None
-        pairs = zip(self._spec.fields, values, strict=True)
-        return PartitionKey([PartitionFieldValue(field, value) for field, value in pairs], self._spec, self._schema)
+        # What providers call of a PyIceberg key is all that our path has.
+        return cast("PartitionKey", PartitionPath(values, self._spec, self._schema)) if self._spec.fields else None
 
     def _finish(self, partition: _Partition) -> None:
         if partition.file is None:

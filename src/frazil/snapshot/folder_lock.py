@@ -25,9 +25,12 @@ class FolderLock:
             if self._file is not None:
                 yield
                 return
-            with self._path.open("ab") as self._file:
-                fcntl.flock(self._file, fcntl.LOCK_EX)
+            with self._path.open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                self._file = file
                 try:
                     yield
                 finally:
                     self._file = None
+                    # Closing alone would leave it to a child that was forked meanwhile and holds the same open file.
+                    fcntl.flock(file, fcntl.LOCK_UN)

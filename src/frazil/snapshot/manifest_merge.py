@@ -1,7 +1,8 @@
 """Fewer, larger manifests, where the table's `commit.manifest.*` properties ask for it.
 
 `commit.manifest-merge.enabled` turns it on (off by default, as merging rewrites entries at publish),
-`commit.manifest.min-count-to-merge` says from how many manifests on, `commit.manifest.target-size-bytes` up to which size.
+`commit.manifest.min-count-to-merge` says from how many manifests on, `commit.manifest.target-size-bytes` up to which
+size.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ class ManifestMerger:
     min_count: int
     target_bytes: int
     merged: dict[tuple[str, ...], ManifestFile] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
 
     @classmethod
     def for_table(
@@ -54,17 +54,18 @@ class ManifestMerger:
         """Every manifest that merging has written."""
         return [manifest.manifest_path for manifest in self.merged.values()]
 
-    @property
-    def unused(self) -> list[str]:
-        """Those that the last merge did not need."""
-        return [path for path in self.written if path not in self.used]
+    def merge(
+        self, metadata: TableMetadata, added: Sequence[ManifestFile], carried: Sequence[ManifestFile]
+    ) -> list[ManifestFile]:
+        """The manifests to list: the same ones, or fewer that hold the same entries.
 
-    def merge(self, metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """The manifests to list: the same ones, or fewer that hold the same entries."""
-        if not self.enabled or len(manifests) < self.min_count:
-            return list(manifests)
-        result = [self._merge_bin(metadata, members) for members in self._bins(manifests)]
-        self.used = {manifest.manifest_path for manifest in result}
+        What is added is merged by itself, and what is carried from the oldest on, so that after a conflict only the bin
+        that another writer's manifests come into is written again.
+        """
+        result = [*added, *carried]
+        if self.enabled and len(result) >= self.min_count:
+            bins = [*self._bins(added), *reversed(self._bins(carried[::-1]))]
+            result = [self._merge_bin(metadata, members) for members in bins]
         return result
 
     def _bins(self, manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
@@ -90,7 +91,7 @@ class ManifestMerger:
         return self.merged[key]
 
     def _write(self, metadata: TableMetadata, members: list[ManifestFile], number: int) -> ManifestFile:
-        writer = ManifestWriter(
+        with ManifestWriter(
             self.io,
             self.snapshot.manifest_path(MERGE_SHARD, self.attempt, number),
             schema=metadata.schema(),
@@ -98,9 +99,8 @@ class ManifestMerger:
             format_version=metadata.format_version,
             snapshot_id=self.snapshot.snapshot_id,
             content=members[0].content,
-        )
-        for member in members:
-            for entry in read_manifest_entries(self.io, member):
+        ) as writer:
+            for entry in (entry for member in members for entry in read_manifest_entries(self.io, member)):
                 ours = entry.snapshot_id == self.snapshot.snapshot_id
                 numbers = {
                     "sequence_number": entry.sequence_number,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The snapshot is in the table, once."""
+    """The snapshot is in the table, once. `leftovers`: spare files that could not be removed; a sweep finds them."""
 
     table: str
     snapshot_id: int
@@ -15,6 +15,7 @@ class Landed:
     manifest_list: str
     attempts: int = 1
     reply_lost: bool = False
+    leftovers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

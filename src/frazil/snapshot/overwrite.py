@@ -8,9 +8,9 @@ from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 
 from frazil.snapshot.commit import Removal
-from frazil.snapshot.data_file import DataFile
 from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.manifest import ManifestFile, ManifestWriter, Status, read_manifest_entries
+from frazil.snapshot.storage import delete_files
 from frazil.snapshot.summary import Counts, counts_of_removed, merge_counts
 
 OVERWRITE_SHARD = "overwrite"
@@ -25,16 +25,21 @@ def remove_all(
 ) -> Removal:
     """Write, for each manifest of the parent, one that marks its live files deleted.
 
-    `attempt` is the publisher's own number: it keeps two coordinators from writing the same file.
+    `attempt` is the publisher's own number: it keeps two coordinators from writing the same file. On an error no
+    manifest is left.
     """
     written: list[ManifestFile] = []
     counts: list[Counts] = []
-    for manifest in carried:
-        path = snapshot.manifest_path(OVERWRITE_SHARD, attempt, len(written))
-        deleted = _delete_entries(io, metadata, snapshot, manifest, path)
-        if deleted is not None:
-            written.append(deleted[0])
-            counts.append(deleted[1])
+    try:
+        for manifest in carried:
+            path = snapshot.manifest_path(OVERWRITE_SHARD, attempt, len(written))
+            deleted = _delete_entries(io, metadata, snapshot, manifest, path)
+            if deleted is not None:
+                written.append(deleted[0])
+                counts.append(deleted[1])
+    except BaseException:
+        delete_files(io, [manifest.manifest_path for manifest in written])
+        raise
     return Removal(tuple(written), merge_counts(counts))
 
 
@@ -44,7 +49,7 @@ def _delete_entries(
     live = [entry for entry in read_manifest_entries(io, manifest) if entry.status != Status.DELETED]
     if not live:
         return None
-    writer = ManifestWriter(
+    with ManifestWriter(
         io,
         path,
         schema=metadata.schema(),
@@ -52,13 +57,11 @@ def _delete_entries(
         format_version=metadata.format_version,
         snapshot_id=snapshot.snapshot_id,
         content=manifest.content,
-    )
-    files: list[DataFile] = []
-    for entry in live:
-        writer.delete(
-            entry.data_file,
-            sequence_number=entry.sequence_number,
-            file_sequence_number=entry.file_sequence_number,
-        )
-        files.append(entry.data_file)
-    return writer.close(), counts_of_removed(files)
+    ) as writer:
+        for entry in live:
+            writer.delete(
+                entry.data_file,
+                sequence_number=entry.sequence_number,
+                file_sequence_number=entry.file_sequence_number,
+            )
+    return writer.close(), counts_of_removed(entry.data_file for entry in live)

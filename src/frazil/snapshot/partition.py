@@ -101,6 +101,8 @@ class _PartitionColumn:
         column = batch.column(self._path[0])
         if len(self._path) > 1:
             column = pc.struct_field(column, self._path[1:])
+        if pa.types.is_decimal64(column.type):
+            column = column.cast(pa.decimal128(column.type.precision, column.type.scale))  # what the transforms know
         return _keys(self._transformed(column))
 
     def _transformed(self, column: pa.Array) -> pa.Array:

@@ -8,14 +8,22 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
-from frazil.errors import AlreadyConsumed, BadInput, CommitConflict, CommitRefused, FrazilError, OutcomeUnknown
+from frazil.errors import (
+    AlreadyConsumed,
+    BadInput,
+    CommitConflict,
+    CommitRefused,
+    FrazilError,
+    OutcomeUnknown,
+    StorageFailed,
+)
 from frazil.errors import NotLanded as NotLandedError
 from frazil.snapshot.commit import Contribution, Plan, Removal, assemble, gather, live_manifests
 from frazil.snapshot.descriptor import DistributedSnapshot
@@ -24,13 +32,17 @@ from frazil.snapshot.manifest_merge import ManifestMerger
 from frazil.snapshot.outcome import Landed, NotLanded, Unknown
 from frazil.snapshot.overwrite import remove_all
 from frazil.snapshot.report import Report
-from frazil.snapshot.reservation import check_reservation, head_of, now_ms
+from frazil.snapshot.reservation import asserted_head, check_reservation, head_of, now_ms
 from frazil.snapshot.retry import RetryPolicy
 from frazil.snapshot.storage import delete_files
+from frazil.snapshot.summary import check_summary
 from frazil.snapshot.table import Accepted, CatalogTable
 from frazil.steps import step
 
 ConflictPolicy = Literal["rebase", "abort"]
+
+# A reservation may be cancelled and swept after the look that found it good, so a look must not be old when we commit.
+_LOOK_IS_GOOD_FOR_MS = 30_000
 
 
 def publish_snapshot(
@@ -56,6 +68,7 @@ def publish_snapshot(
     """
     if conflict not in ("rebase", "abort"):
         raise BadInput(f"conflict is {conflict!r}, but it must be 'rebase' or 'abort'")
+    check_summary(snapshot.name, summary or {})
     publisher = _Publisher(
         target=CatalogTable(table),
         snapshot=snapshot,
@@ -67,22 +80,27 @@ def publish_snapshot(
     )
     waits = RetryPolicy.from_properties(table.metadata.properties).waits(time.monotonic, random.random)
     try:
-        while True:
-            with publisher.target.exclusive():
-                answer = publisher.attempt()
-            if isinstance(answer, Landed):
-                return publisher.finish(answer)
-            wait = next(waits, None)
-            if wait is None:
-                raise publisher.given_up(answer)
-            sleep(wait)
-    except NotLandedError as error:
+        landed = _until_it_lands(publisher, waits, sleep)
+    except (BadInput, NotLandedError) as error:
         raise publisher.proven(error) from error.__cause__
+    return publisher.finish(landed)
+
+
+def _until_it_lands(publisher: _Publisher, waits: Iterator[float], sleep: Callable[[float], None]) -> Landed:
+    while True:
+        with publisher.target.exclusive():
+            answer = publisher.attempt_or_recognise()
+        if isinstance(answer, Landed):
+            return answer
+        wait = next(waits, None)
+        if wait is None:
+            return publisher.last_look(answer)
+        sleep(wait)
 
 
 @dataclass(slots=True)
 class _Publisher:
-    """One call's memory over its attempts: the lists it wrote, and which attempts might still land."""
+    """One call's memory over its attempts: the lists it wrote, what they use, and which attempts might still land."""
 
     target: CatalogTable
     snapshot: DistributedSnapshot
@@ -94,13 +112,24 @@ class _Publisher:
     # Two coordinators must never write the same file, so each counts its attempts from a number of its own.
     first_attempt: int = field(default_factory=lambda: secrets.randbelow(2**30) * 1000 + 1)
     attempts: int = 0
-    written: list[str] = field(default_factory=list)
+    written: dict[str, frozenset[str]] = field(default_factory=dict)  # each list, with the manifests in it
     unresolved: list[Plan] = field(default_factory=list)
     merger: ManifestMerger | None = None
     removal: Removal | None = None
 
+    def attempt_or_recognise(self) -> Landed | NotLanded | Unknown:
+        """As `attempt`; but a manifest that is gone may be so because another coordinator merged it and landed."""
+        try:
+            return self.attempt()
+        except StorageFailed:
+            landed = self._find(self._look())
+            if landed is None:
+                raise
+            return landed
+
     def attempt(self) -> Landed | NotLanded | Unknown:
         """One try: look at the table, check, assemble, ask."""
+        looked_ms = self.clock_ms()
         metadata = self._look()
         landed = self._find(metadata)
         if landed is not None:
@@ -109,7 +138,8 @@ class _Publisher:
         manifests = self._manifests(metadata)
         number = self.first_attempt + self.attempts
         self.attempts += 1
-        self.written.append(self.snapshot.manifest_list_path(number))
+        listed = frozenset(manifest.manifest_path for manifest in manifests)
+        self.written[self.snapshot.manifest_list_path(number)] = listed
         step("publish:before-list")
         plan = assemble(
             self.target.io,
@@ -123,64 +153,99 @@ class _Publisher:
             properties=self.summary,
         )
         step("publish:list-written")
+        if self.clock_ms() - looked_ms > _LOOK_IS_GOOD_FOR_MS:
+            check_reservation(self._look(), self.snapshot, self.clock_ms())
         answer = self.target.update(plan.requirements, plan.updates)
         match answer:
             case Accepted():
                 step("publish:committed")
                 return self._landed(plan.snapshot.sequence_number or 0, plan.snapshot.manifest_list)
-            case NotLanded(conflict=False) if not self._stale(metadata):
-                raise CommitRefused(f"the catalog refused {self._subject}: {answer.reason}; nothing was published")
+            case NotLanded(conflict=False):
+                return self._refused(answer, metadata)
             case Unknown():
                 self.unresolved.append(plan)
         return answer
 
-    def _stale(self, planned_on: TableMetadata) -> bool:
-        """Whether the table moved on under a refused plan: some catalogs answer a late sequence number by 400, not 409."""
+    def _refused(self, answer: NotLanded, planned_on: TableMetadata) -> Landed | NotLanded:
+        """Raise CommitRefused, unless the table has moved on: some catalogs answer by 400, not 409, what came late."""
         now = self._look()
-        return now.last_updated_ms != planned_on.last_updated_ms or len(now.snapshots) != len(planned_on.snapshots)
+        landed = self._find(now)
+        if landed is not None:
+            return landed
+        if now.last_updated_ms == planned_on.last_updated_ms and len(now.snapshots) == len(planned_on.snapshots):
+            raise CommitRefused(f"the catalog refused {self._subject}: {answer.reason}; nothing was published")
+        return answer
 
     def _look(self) -> TableMetadata:
-        if not self.attempts:
-            return self.target.refresh(self.snapshot.table_uuid)
         return self.target.look(self.snapshot.table_uuid, f"publishing {self._subject}")
 
     def _find(self, metadata: TableMetadata) -> Landed | None:
         """Whether one of this publisher's own attempts is in the table after all."""
         found = metadata.snapshot_by_id(self.snapshot.snapshot_id)
         if found is None:
-            head = metadata.refs.get(self.snapshot.ref)
-            moved = head.snapshot_id if head else None
-            self.unresolved = [plan for plan in self.unresolved if plan.asserted_head == moved]
+            self._rule_out(metadata)
             return None
         if found.manifest_list not in self.written:
+            self.unresolved.clear()  # the snapshot id is taken, so none of them can land any more
             raise AlreadyConsumed(
-                f"{self._subject} is already consumed: another "
-                "coordinator has published it; there is nothing left to do"
+                f"{self._subject} is already consumed: another coordinator, or an earlier call that never heard of it, "
+                "has published it; there is nothing left to do"
             )
         landed = self._landed(found.sequence_number or 0, found.manifest_list)
         return replace(landed, reply_lost=True)
 
-    def finish(self, landed: Landed) -> Landed:
-        """Remove the lists and merged manifests that the landed attempt does not use: none of them can land any more."""
-        spare = [path for path in self.written if path != landed.manifest_list]
-        delete_files(self.target.io, [*spare, *(self.merger.unused if self.merger else ())])
-        return landed
+    def _rule_out(self, metadata: TableMetadata) -> None:
+        """Forget the attempts that cannot land any more, as the branch has moved past what they asserted.
 
-    def given_up(self, answer: NotLanded | Unknown) -> FrazilError:
-        """The error to raise when no try is left."""
-        if isinstance(answer, Unknown):
-            return self._unknown(answer.reason)
-        return CommitConflict(
+        The reservation must still be there: an attempt that landed, and whose snapshot was expired since, removed it.
+        """
+        held = self.snapshot.reservation_key in metadata.properties
+        head = asserted_head(metadata, self.snapshot.ref)
+        self.unresolved = [plan for plan in self.unresolved if not held or plan.asserted_head == head]
+
+    def finish(self, landed: Landed) -> Landed:
+        """Remove the lists and manifests that the landed attempt does not use: no other can land any more."""
+        spare = [path for path in self.written if path != landed.manifest_list]
+        ours = [manifest.manifest_path for manifest in self.contribution.manifests]
+        listed = self.written[landed.manifest_list]
+        spare += [path for path in (*ours, *self._made) if path not in listed]
+        return replace(landed, leftovers=self._remove(spare))
+
+    @property
+    def _made(self) -> list[str]:
+        """The manifests that publishing itself wrote."""
+        removed = [manifest.manifest_path for manifest in self.removal.manifests] if self.removal else []
+        return removed + (self.merger.written if self.merger else [])
+
+    def _remove(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Remove spare files; gives those that could not be, for that must not hide what became of the snapshot."""
+        left = []
+        for path in paths:
+            try:
+                delete_files(self.target.io, [path])
+            except StorageFailed:
+                left.append(path)
+        return tuple(left)
+
+    def last_look(self, answer: NotLanded | Unknown) -> Landed:
+        """Raise what is to be said when no try is left; an attempt that landed in spite of its answer is found here."""
+        landed = self._find(self._look())
+        if landed is not None:
+            return landed
+        if self.unresolved:
+            raise self._unknown(answer.reason)
+        raise CommitConflict(
             f"{self._subject} was not published: another writer was first ({answer.reason}), {self.attempts} tries; "
             "the data files are kept, so publish again with the same descriptor, or cancel and sweep"
         )
 
-    def proven(self, error: NotLandedError) -> FrazilError:
+    def proven(self, error: BadInput | NotLandedError) -> FrazilError:
         """This error where "not landed" holds for every attempt, and the lists removed; else that it is unknown."""
         if self.unresolved:
             return self._unknown(str(error))
-        removed = [manifest.manifest_path for manifest in self.removal.manifests] if self.removal else []
-        delete_files(self.target.io, [*self.written, *removed, *(self.merger.written if self.merger else ())])
+        left = self._remove([*self.written, *self._made])
+        if left:
+            error.add_note(f"{len(left)} files could not be removed; a sweep will find them: {', '.join(left)}")
         return error
 
     def _unknown(self, reason: str) -> OutcomeUnknown:
@@ -218,7 +283,7 @@ class _Publisher:
             carried = list(self.removal.manifests)
         if self.merger is None:
             self.merger = ManifestMerger.for_table(self.target.io, metadata, self.snapshot, self.first_attempt)
-        return self.merger.merge(metadata, [*self.contribution.manifests, *carried])
+        return self.merger.merge(metadata, self.contribution.manifests, carried)
 
     def _landed(self, sequence_number: int, manifest_list: str) -> Landed:
         return Landed(

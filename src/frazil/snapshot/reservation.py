@@ -3,6 +3,10 @@
 A reservation is a table property, `frazil.reservation.<snapshot-id>`, set and removed under the ordinary optimistic
 requirements, so that it works on every catalog. Publishing removes it in the same update that adds the snapshot and
 that asserts the ref's head: of two coordinators one moves the head, and the other finds the reservation consumed.
+
+No catalog can be made to assert a property, so a publisher that has just looked may still land after a cancel, and a
+renewal may set again what a sweep has just removed. Therefore ending a reservation leaves a mark of its own,
+`frazil.ended.<snapshot-id>`, that nobody overwrites, and files go only a grace period after it.
 """
 
 from __future__ import annotations
@@ -31,13 +35,17 @@ from frazil.errors import (
     ReservationCancelled,
     ReservationExpired,
 )
+from frazil.errors import NotLanded as NotLandedError
 from frazil.snapshot.descriptor import RESERVATION_PROPERTY_PREFIX, DistributedSnapshot
 from frazil.snapshot.outcome import NotLanded, Unknown
 from frazil.snapshot.retry import RetryPolicy
+from frazil.snapshot.summary import check_summary
 from frazil.snapshot.table import Accepted, CatalogTable, assert_ref, assert_table
 from frazil.steps import step
 
 DEFAULT_TTL = timedelta(hours=24)
+
+ENDED_PROPERTY_PREFIX = "frazil.ended."
 
 # What writers need of the table's properties; everything else stays at home.
 _WRITER_PROPERTIES = ("write.", "commit.manifest", "schema.name-mapping.", "format-version")
@@ -70,15 +78,18 @@ class Reservation:
     @classmethod
     def from_property(cls, key: str, value: str) -> Reservation:
         """The reservation that a table property holds."""
-        document = json.loads(value)
-        return cls(
-            snapshot_id=int(key.removeprefix(RESERVATION_PROPERTY_PREFIX)),
-            commit_uuid=document["commit-uuid"],
-            ref=document["ref"],
-            parent_snapshot_id=document["parent-snapshot-id"],
-            sequence_hint=document["sequence-hint"],
-            expires_at_ms=document["expires-at-ms"],
-        )
+        try:
+            document = json.loads(value)
+            return cls(
+                snapshot_id=int(key.removeprefix(RESERVATION_PROPERTY_PREFIX)),
+                commit_uuid=document["commit-uuid"],
+                ref=document["ref"],
+                parent_snapshot_id=document["parent-snapshot-id"],
+                sequence_hint=document["sequence-hint"],
+                expires_at_ms=document["expires-at-ms"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(key, value) from error
 
     @classmethod
     def of(cls, snapshot: DistributedSnapshot) -> Reservation:
@@ -91,6 +102,49 @@ class Reservation:
             sequence_hint=snapshot.sequence_hint,
             expires_at_ms=snapshot.expires_at_ms,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The mark of a reservation that was cancelled or swept, kept until no late publisher or renewal can come."""
+
+    snapshot_id: int
+    commit_uuid: str
+    ended_at_ms: int
+
+    @property
+    def key(self) -> str:
+        """The table property that holds the mark."""
+        return f"{ENDED_PROPERTY_PREFIX}{self.snapshot_id}"
+
+    def to_property(self) -> str:
+        """The property's value."""
+        return json.dumps({"commit-uuid": self.commit_uuid, "ended-at-ms": self.ended_at_ms})
+
+    @classmethod
+    def from_property(cls, key: str, value: str) -> Ended:
+        """The mark that a table property holds."""
+        try:
+            document = json.loads(value)
+            snapshot_id = int(key.removeprefix(ENDED_PROPERTY_PREFIX))
+            return cls(snapshot_id, document["commit-uuid"], document["ended-at-ms"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(key, value) from error
+
+
+def _damaged(key: str, value: str) -> BadInput:
+    return BadInput(
+        f"the table property {key} is {value!r}, which no Frazil has written; remove it from the table's properties"
+    )
+
+
+def ended(metadata: TableMetadata) -> list[Ended]:
+    """Every mark of an ended reservation that a table holds."""
+    return [
+        Ended.from_property(key, value)
+        for key, value in metadata.properties.items()
+        if key.startswith(ENDED_PROPERTY_PREFIX)
+    ]
 
 
 def reservations(metadata: TableMetadata) -> list[Reservation]:
@@ -128,6 +182,7 @@ def begin_snapshot(
             f"ttl is {ttl}, but a reservation of table {'.'.join(table.name())} must last longer than nothing"
         )
     target = CatalogTable(table)
+    check_summary(target.name, properties or {})
     commit_uuid = str(new_uuid())
     chosen: list[int] = []
 
@@ -164,34 +219,54 @@ def renew(
 ) -> DistributedSnapshot:
     """Prolong a reservation: it now ends `ttl` from now. Returns the descriptor with the new end.
 
-    One that has expired can be renewed as long as the table still holds it: a sweep releases it before it deletes.
+    One that has expired can be renewed as long as the table still holds it: a sweep ends it before it deletes.
     """
+    target = CatalogTable(table)
 
     def describe(metadata: TableMetadata) -> DistributedSnapshot:
         check_reservation(metadata, snapshot, at_ms=0)
         return snapshot.expiring_at(clock_ms() + int(ttl.total_seconds() * 1000))
 
-    return _write_reservation(CatalogTable(table), describe, table_uuid=snapshot.table_uuid, assert_head=False)
+    renewed = _write_reservation(target, describe, table_uuid=snapshot.table_uuid, assert_head=False)
+    _check_not_ended(target.metadata, snapshot)  # a sweep may have come between the look and the renewal
+    return renewed
 
 
-def cancel(table: Table, snapshot: DistributedSnapshot) -> bool:
-    """Give a reservation back. True if it was held, False if it was gone already; a published one raises AlreadyConsumed.
+def cancel(table: Table, snapshot: DistributedSnapshot, *, clock_ms: Callable[[], int] = now_ms) -> bool:
+    """Give a reservation back. True if it was held, False if it was gone already; AlreadyConsumed if it is published.
 
-    The files that writers have made stay; `sweep(table, commit_uuid=…)` removes them.
+    The files that writers have made stay; `sweep` removes them a grace period later, or at once when forced.
     """
-    return release(CatalogTable(table), snapshot.snapshot_id, snapshot.table_uuid)
+    mark = Ended(snapshot.snapshot_id, snapshot.commit_uuid, clock_ms())
+    return release(CatalogTable(table), mark, snapshot.table_uuid)
 
 
-def release(target: CatalogTable, snapshot_id: int, table_uuid: str) -> bool:
-    """Remove the reservation of a snapshot id; see `cancel`."""
-    key = f"{RESERVATION_PROPERTY_PREFIX}{snapshot_id}"
+def release(target: CatalogTable, mark: Ended, table_uuid: str, *, leave_mark: bool = True) -> bool:
+    """End the reservation of a snapshot id; see `cancel`. Without a mark it is as if it had never been."""
+    key = f"{RESERVATION_PROPERTY_PREFIX}{mark.snapshot_id}"
 
     def attempt(metadata: TableMetadata) -> list[Any] | None:
-        if metadata.snapshot_by_id(snapshot_id) is not None:
-            raise AlreadyConsumed(f"snapshot {snapshot_id} of table {target.name} is published and cannot be cancelled")
-        return [RemovePropertiesUpdate(removals=[key])] if key in metadata.properties else None
+        if metadata.snapshot_by_id(mark.snapshot_id) is not None:
+            raise AlreadyConsumed(
+                f"snapshot {mark.snapshot_id} of table {target.name} is published and cannot be cancelled"
+            )
+        if key not in metadata.properties:
+            return None
+        marks = [SetPropertiesUpdate(updates={mark.key: mark.to_property()})] if leave_mark else []
+        return [*marks, RemovePropertiesUpdate(removals=[key])]
 
     return _update_properties(target, attempt, table_uuid=table_uuid)
+
+
+def forget(target: CatalogTable, marks: Iterable[Ended], table_uuid: str) -> None:
+    """Remove marks, and reservations that were set again behind them."""
+    keys = [key for mark in marks for key in (mark.key, f"{RESERVATION_PROPERTY_PREFIX}{mark.snapshot_id}")]
+
+    def attempt(metadata: TableMetadata) -> list[Any] | None:
+        there = [key for key in keys if key in metadata.properties]
+        return [RemovePropertiesUpdate(removals=there)] if there else None
+
+    _update_properties(target, attempt, table_uuid=table_uuid)
 
 
 def check_reservation(metadata: TableMetadata, snapshot: DistributedSnapshot, at_ms: int) -> None:
@@ -199,6 +274,7 @@ def check_reservation(metadata: TableMetadata, snapshot: DistributedSnapshot, at
     subject = f"snapshot {snapshot.snapshot_id} of table {snapshot.name}"
     if metadata.snapshot_by_id(snapshot.snapshot_id) is not None:
         raise AlreadyConsumed(f"{subject} is already consumed: a coordinator has published it, and its rows are there")
+    _check_not_ended(metadata, snapshot)
     value = metadata.properties.get(snapshot.reservation_key)
     if value is None:
         raise ReservationCancelled(
@@ -212,8 +288,16 @@ def check_reservation(metadata: TableMetadata, snapshot: DistributedSnapshot, at
         )
     if held.expires_at_ms <= at_ms:
         raise ReservationExpired(
-            f"the reservation of {subject} expired {(at_ms - held.expires_at_ms) / 1000:.0f} s ago; begin a new snapshot "
-            "with a longer ttl, or renew it in time"
+            f"the reservation of {subject} expired {(at_ms - held.expires_at_ms) / 1000:.0f} s ago; begin a new "
+            "snapshot with a longer ttl, or renew it in time"
+        )
+
+
+def _check_not_ended(metadata: TableMetadata, snapshot: DistributedSnapshot) -> None:
+    if f"{ENDED_PROPERTY_PREFIX}{snapshot.snapshot_id}" in metadata.properties:
+        raise ReservationCancelled(
+            f"snapshot {snapshot.snapshot_id} of table {snapshot.name} is no longer reserved: it was cancelled, or "
+            "swept after it expired; begin a new snapshot"
         )
 
 
@@ -239,7 +323,8 @@ def asserted_head(metadata: TableMetadata, ref: str) -> int | None:
 
 def new_snapshot_id(metadata: TableMetadata, new_uuid: Callable[[], uuid.UUID]) -> int:
     """A positive 63-bit id that no snapshot and no reservation of the table uses."""
-    taken = {s.snapshot_id for s in metadata.snapshots} | {r.snapshot_id for r in reservations(metadata)}
+    taken = {s.snapshot_id for s in metadata.snapshots}
+    taken |= {r.snapshot_id for r in reservations(metadata)} | {mark.snapshot_id for mark in ended(metadata)}
     while True:
         bits = new_uuid().int
         candidate = ((bits >> 64) ^ bits) & 0x7FFF_FFFF_FFFF_FFFF
@@ -291,7 +376,7 @@ def _update_properties(
     answer: Accepted | NotLanded | Unknown | None = None
     while True:
         with target.exclusive():
-            metadata = target.refresh(table_uuid) if answer is None else target.look(table_uuid, doing)
+            metadata = _first_look(target, table_uuid, doing) if answer is None else target.look(table_uuid, doing)
             if isinstance(answer, Unknown) and holds(metadata):
                 return True
             updates = attempt(metadata)
@@ -309,6 +394,15 @@ def _update_properties(
         if wait is None:
             _give_up(target, answer, doing)
         time.sleep(wait or 0)
+
+
+def _first_look(target: CatalogTable, table_uuid: str | None, doing: str) -> TableMetadata:
+    try:
+        return target.look(table_uuid, doing)
+    except OutcomeUnknown as error:  # nothing has been asked for yet
+        raise NotLandedError(
+            f"{doing} on table {target.name}: the catalog cannot be reached ({error.__cause__})"
+        ) from error
 
 
 def _give_up(target: CatalogTable, answer: NotLanded | Unknown, doing: str) -> None:

@@ -1,12 +1,13 @@
 """How long a publisher tries again.
 
-Full jitter under a low cap that shrinks from try to try: a retry rewrites nothing but the manifest list, so it is cheap,
-and whoever has lost most often waits least. Waits that grow would starve the unlucky. The table's own `commit.retry.*`
-properties win where they are set.
+Full jitter under a low cap that shrinks from try to try: a retry rewrites nothing but the manifest list, so it is
+cheap, and whoever has lost most often waits least. Waits that grow would starve the unlucky. The table's own
+`commit.retry.*` properties win where they are set.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -54,6 +55,6 @@ def _number(properties: Mapping[str, str], key: str, default: float) -> float:
         value = float(text)
     except ValueError:
         value = -1
-    if value < 0:
+    if not 0 <= value < math.inf:
         raise BadInput(f"table property {key} is {text!r}, but it must be a number that is not negative")
     return value

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlparse
 
 from pyarrow import fs
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from frazil.errors import StorageFailed
+
+_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gs": "gcs", "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def delete_files(io: FileIO, paths: Iterable[str]) -> int:
             deleted += 1
         except FileNotFoundError:
             continue
-        except OSError as error:
+        except Exception as error:
             raise StorageFailed(
                 f"file {path} cannot be deleted: {error}; it is an orphan that a sweep will find"
             ) from error
@@ -70,6 +72,9 @@ def delete_files(io: FileIO, paths: Iterable[str]) -> int:
 
 
 def same_file(path: str) -> str:
-    """A spelling of a path that is equal for equal files: `file:///a`, `file:/a` and `/a` are one."""
-    parts = urlparse(path)
-    return parts.path if parts.scheme in ("", "file") else path
+    """A spelling of a path that is equal for equal files: `file:///a`, `file:/a` and `/a//` are one, so are s3 and s3a.
+
+    Two files may come out as one, never one file as two: what is spared by mistake can be deleted another day.
+    """
+    scheme, _, rest = path.partition(":") if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) else ("file", "", path)
+    return f"{_SAME_SCHEME.get(scheme, scheme)}:/{re.sub('/+', '/', rest).strip('/')}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from frazil.errors import BadInput
 from frazil.snapshot.data_file import DataFile, FileContent
 
 Counts = Mapping[str, int]
@@ -43,6 +45,16 @@ _REMOVED = {
         ("removed-delete-files", "removed-equality-delete-files"), "removed-equality-deletes"
     ),
 }
+
+
+def check_summary(table: str, properties: Mapping[str, Any]) -> None:
+    """Refuse what a user wants in a snapshot's summary and the format cannot keep there."""
+    for key, value in properties.items():
+        if key.lower() == "operation" or not isinstance(value, str):
+            raise BadInput(
+                f"snapshot property {key}={value!r} of table {table} cannot be kept: values are text, and the "
+                "operation is not for the caller to say"
+            )
 
 
 def counts_of_added(files: Iterable[DataFile]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
@@ -58,13 +59,16 @@ class CatalogTable:
 
     def refresh(self, table_uuid: str | None = None) -> TableMetadata:
         """Look again. A table that was dropped and made anew under the same name is refused."""
-        self.table.refresh()
-        found = str(self.table.metadata.table_uuid)
-        if table_uuid is not None and found != table_uuid:
+        fresh = self.table.catalog.load_table(self.table.name())
+        found, wanted = str(fresh.metadata.table_uuid), table_uuid or str(self.table.metadata.table_uuid)
+        if found != wanted:
             raise CommitRefused(
-                f"table {self.name} was dropped and created again (its uuid is {found}, not {table_uuid}); "
+                f"table {self.name} was dropped and created again (its uuid is {found}, not {wanted}); "
                 "begin a new snapshot on the new table"
             )
+        # Not `table.refresh()`: that compares with the uuid it held before, which may be neither of the two.
+        self.table.metadata, self.table.metadata_location = fresh.metadata, fresh.metadata_location
+        self.table.io, self.table.config = fresh.io, fresh.config
         return self.table.metadata
 
     def update(self, requirements: Sequence[Any], updates: Sequence[Any]) -> Accepted | NotLanded | Unknown:
@@ -75,11 +79,22 @@ class CatalogTable:
             return NotLanded(str(error), conflict=True)
         except _REFUSALS as error:
             return NotLanded(f"{type(error).__name__}: {error}", conflict=False)
+        except (KeyError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            return NotLanded(reason, conflict=True) if self._applies_here else Unknown(reason)
         except Exception as error:  # noqa: BLE001  whatever else went wrong, the update may have been applied: look, don't guess
             return Unknown(f"{type(error).__name__}: {error}")
         self.table.metadata = response.metadata
         self.table.metadata_location = response.metadata_location
         return Accepted()
+
+    @property
+    def _applies_here(self) -> bool:
+        """Whether this process itself applies updates to the newest metadata, before it asks anybody to store them.
+
+        Then an update that does not fit (its sequence number is taken, its reservation is gone) fails without a trace.
+        """
+        return isinstance(self.table.catalog, MetastoreCatalog)
 
     def look(self, table_uuid: str | None, doing: str) -> TableMetadata:
         """Refresh in order to learn an outcome; where that fails too, the outcome stays unknown."""
@@ -87,6 +102,8 @@ class CatalogTable:
             return self.refresh(table_uuid)
         except CommitRefused:
             raise
+        except NoSuchTableError as error:
+            raise CommitRefused(f"{doing}: table {self.name} is not there any more ({error})") from error
         except Exception as error:
             raise OutcomeUnknown(
                 f"{doing} on table {self.name}: the catalog gave no answer and cannot be asked again "

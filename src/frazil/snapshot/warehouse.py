@@ -28,13 +28,14 @@ from frazil.snapshot.folder_lock import FolderLock
 from frazil.snapshot.partition_by import partition_spec
 from frazil.snapshot.reservation import reservations
 from frazil.snapshot.storage import delete_files, list_files
+from frazil.snapshot.table import CatalogTable
 
 
 class EmbeddedCatalog(SqlCatalog):
     """PyIceberg's SQL catalog on a SQLite file, with a lock around each commit.
 
-    The database's compare-and-swap is what keeps commits right, for other PyIceberg processes too. The lock lets Frazil's
-    own writers queue instead of racing: a lost race would leave its metadata file behind.
+    The database's compare-and-swap is what keeps commits right, for other PyIceberg processes too. The lock lets
+    Frazil's own writers queue instead of racing: a lost race would leave its metadata file behind.
     """
 
     def __init__(self, root: Path) -> None:
@@ -42,7 +43,8 @@ class EmbeddedCatalog(SqlCatalog):
         super().__init__(
             EMBEDDED_CATALOG,
             uri=f"sqlite:///{root / 'catalog.db'}?timeout=60",
-            warehouse=(root / "warehouse").as_uri(),
+            # Not `as_uri`: PyIceberg takes a location literally, and would make a folder called `my%20lake`.
+            warehouse=f"file://{root / 'warehouse'}",
         )
 
     def commit_table(
@@ -76,12 +78,17 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
         return load_catalog(settings.name)
     except Exception as error:
         raise BadInput(
-            f"catalog {settings.name!r} cannot be opened ({type(error).__name__}: {error}); configure it for PyIceberg in "
-            "~/.pyiceberg.yaml or by PYICEBERG_CATALOG__… variables, or use --root for an embedded one"
+            f"catalog {settings.name!r} cannot be opened ({type(error).__name__}: {error}); configure it for PyIceberg "
+            "in ~/.pyiceberg.yaml or by PYICEBERG_CATALOG__… variables, or use --root for an embedded one"
         ) from error
 
 
 def _embedded(root: Path) -> Catalog:
+    if unfit := sorted(set(str(root)) & set("?#%")):
+        raise BadInput(
+            f"the lake's folder {root} has {' and '.join(unfit)} in its name, which readers take for parts of an "
+            "address; choose another --root"
+        )
     try:
         (root / "warehouse").mkdir(parents=True, exist_ok=True)
         with (root / "catalog.lock").open("ab"):
@@ -126,11 +133,15 @@ def create_table(
 
 def drop_unused(catalog: Catalog, table: Table) -> bool:
     """Take back a table that this process made and that nobody has used. False if somebody has."""
-    table.refresh()
-    if table.metadata.snapshots or reservations(table.metadata):
-        return False
-    catalog.drop_table(table.name())
-    delete_files(table.io, [file.path for file in list_files(table.io, table.location_provider().metadata_path)])
+    target = CatalogTable(table)
+    with target.exclusive():
+        metadata = target.refresh()
+        if metadata.snapshots or reservations(metadata):
+            return False
+        # Listed before the drop: afterwards the folder may be that of another table of the same name.
+        files = [file.path for file in list_files(table.io, table.location_provider().metadata_path)]
+        catalog.drop_table(table.name())
+    delete_files(table.io, files)
     return True
 
 

@@ -42,19 +42,15 @@ def write_shard(
 class SnapshotWriter:
     """One attempt at one shard of a reserved snapshot, used with `with`.
 
-    Leaving the block writes the manifest and makes the `report`; leaving it by an exception removes every file. A shard's
-    attempts need numbers of their own, as their files lie side by side until one of them is accepted. `io` defaults to
-    what the descriptor's storage properties, or the environment, give.
+    Leaving the block writes the manifest and makes the `report`; leaving it by an exception removes every file. A
+    shard's attempts need numbers of their own, as their files lie side by side until one of them is accepted. `io`
+    defaults to what the descriptor's storage properties, or the environment, give.
     """
 
     def __init__(
         self, snapshot: DistributedSnapshot, shard: str, *, attempt: int = 0, io: FileIO | None = None
     ) -> None:
-        if not _SHARD_NAME.fullmatch(shard):
-            raise BadInput(
-                f"{shard!r} cannot name a shard of table {snapshot.name}: its files bear the name, so use up to 128 letters, "
-                "digits and . _ = -"
-            )
+        _check_shard(snapshot, shard, attempt)
         self._snapshot = snapshot
         self._shard = shard
         self._attempt = attempt
@@ -108,8 +104,10 @@ def report_files(
 
     On an error no manifest is left; the files themselves are the caller's.
     """
+    _check_shard(snapshot, shard, attempt)
     io = io or file_io(snapshot.storage, snapshot.location)
     files = list(files)
+    _check_files(snapshot, files)
     manifests: list[ManifestFile] = []
     try:
         for content, members in _by_content(files).items():
@@ -129,6 +127,34 @@ def report_files(
     )
     step("write:reported")
     return report
+
+
+def _check_shard(snapshot: DistributedSnapshot, shard: str, attempt: int) -> None:
+    if not _SHARD_NAME.fullmatch(shard):
+        raise BadInput(
+            f"{shard!r} cannot name a shard of table {snapshot.name}: its files bear the name, so use up to 128 "
+            "letters, digits and . _ = -"
+        )
+    if attempt < 0:
+        raise BadInput(f"attempt {attempt} at shard {shard!r} of table {snapshot.name}: attempts count from 0")
+
+
+def _check_files(snapshot: DistributedSnapshot, files: Iterable[DataFile]) -> None:
+    for file in files:
+        if file.spec_id != snapshot.spec.spec_id:
+            raise BadInput(
+                f"{file.file_path} is partitioned by spec {file.spec_id}, but this snapshot of table {snapshot.name} "
+                f"writes spec {snapshot.spec.spec_id}; give its values by that one"
+            )
+        if (
+            snapshot.format_version >= 3
+            and file.content is FileContent.POSITION_DELETES
+            and file.file_format.upper() != "PUFFIN"
+        ):
+            raise BadInput(
+                f"{file.file_path} lists deleted positions, which a format v{snapshot.format_version} table such as "
+                f"{snapshot.name} takes as deletion vectors (Puffin) alone"
+            )
 
 
 def _by_content(files: Iterable[DataFile]) -> dict[ManifestContent, list[DataFile]]:

@@ -13,8 +13,10 @@ from pyarrow import fs
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from frazil.errors import SourceNotFound, SourceUnreadable
+from frazil.snapshot.storage import same_file
 
 _WILD = re.compile(r"[*?\[]")
+_ADDRESS_TAIL = re.compile(r"[?#].*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,17 @@ class SourceFile:
 def find_files(patterns: Iterable[str], storage: Mapping[str, str], suffixes: tuple[str, ...]) -> list[SourceFile]:
     """Every file that the patterns name, each once, sorted by path within a pattern.
 
-    A folder stands for the files below it with one of `suffixes`, hidden ones (`_…`, `.…`) left out. A pattern that
-    names nothing is an error.
+    A folder stands for the files below it with one of `suffixes`, hidden ones (`_…`, `.…`) left out. A glob stands for
+    the files and folders that match it, hidden ones left out unless it spells out their first letter. A path that is
+    there is taken as it is, even if it looks like a glob. A pattern that names nothing is an error.
     """
     found: dict[str, SourceFile] = {}
     for pattern in patterns:
         files = _find(pattern, storage, suffixes)
         if not files:
             raise SourceNotFound(f"source {pattern} names no file ending in {' or '.join(suffixes)}; check the path")
-        found.update({file.path: file for file in files})
+        for file in files:
+            found.setdefault(same_file(file.path), file)
     return list(found.values())
 
 
@@ -45,6 +49,8 @@ def source_system(path: str, storage: Mapping[str, str]) -> tuple[Any, str]:
     """The PyArrow file system of a source path, and the path within it."""
     properties = dict(storage)
     scheme, netloc, within = PyArrowFileIO.parse_location(path, properties)
+    if "://" in path and (tail := _ADDRESS_TAIL.search(path)):
+        within += tail[0]  # in an address a query or fragment, but here a part of the name
     try:
         return PyArrowFileIO(properties).fs_by_scheme(scheme, netloc), within
     except ValueError as error:
@@ -59,10 +65,7 @@ def _find(pattern: str, storage: Mapping[str, str], suffixes: tuple[str, ...]) -
     system, path = source_system(text, storage)
     prefix = "" if local else text[: len(text) - len(path)]
     try:
-        if _WILD.search(path):
-            infos = _matching(system, path, suffixes)
-        else:
-            infos = _below(system, path, pattern, suffixes)
+        infos = _named(system, path.rstrip("/") or path, pattern, suffixes)
     except OSError as error:
         raise SourceUnreadable(f"source {pattern} cannot be listed: {error}") from error
     return [
@@ -71,24 +74,44 @@ def _find(pattern: str, storage: Mapping[str, str], suffixes: tuple[str, ...]) -
     ]
 
 
-def _below(system: Any, path: str, pattern: str, suffixes: tuple[str, ...]) -> list[Any]:
-    info = system.get_file_info(path)
+def _named(system: Any, path: str, pattern: str, suffixes: tuple[str, ...]) -> list[Any]:
+    wild = _WILD.search(path)
+    there = system.get_file_info(path)
+    if there.type != fs.FileType.NotFound:
+        return _whole(system, there, suffixes)
+    if wild is None:
+        raise SourceNotFound(f"source {pattern} does not exist; check the path")
+    fixed = path[: wild.start()].rpartition("/")[0]
+    if isinstance(system, fs.LocalFileSystem):
+        matches = [str(match) for match in Path(fixed or "/").glob(path[len(fixed) + 1 :])]
+        return [
+            file
+            for match in system.get_file_info(matches)
+            if not _hidden(match.path[len(fixed) :], path)
+            for file in _whole(system, match, suffixes)
+        ]
+    return _matching(system, path, fixed, suffixes)
+
+
+def _whole(system: Any, info: Any, suffixes: tuple[str, ...]) -> list[Any]:
+    """A file as it is; of a folder the files below it that belong to a data set."""
     if info.type == fs.FileType.File:
         return [info]
-    if info.type == fs.FileType.NotFound:
-        raise SourceNotFound(f"source {pattern} does not exist; check the path")
-    return [info for info in _walk(system, path) if _wanted(info.path[len(path) :], suffixes)]
+    return [file for file in _walk(system, info.path) if _wanted(file.path[len(info.path) :], suffixes)]
 
 
-def _matching(system: Any, path: str, suffixes: tuple[str, ...]) -> list[Any]:
-    """Files that match a glob, in which `*` stays within a folder and `**` does not; a matching folder counts whole."""
-    fixed = path[: _WILD.search(path).start()].rpartition("/")[0]  # type: ignore[union-attr]
+def _matching(system: Any, path: str, fixed: str, suffixes: tuple[str, ...]) -> list[Any]:
+    """As `glob` has it, of one listing: `*` stays within a folder and `**` does not; a matching folder counts whole."""
     matcher = _glob(path)
     found = []
     for info in _walk(system, fixed):
-        if matcher.fullmatch(info.path) or (
-            any(matcher.fullmatch(str(folder)) for folder in Path(info.path).parents) and _wanted(info.path, suffixes)
-        ):
+        folder = next((str(up) for up in Path(info.path).parents if matcher.fullmatch(str(up))), None)
+        if matcher.fullmatch(info.path):
+            wanted = not _hidden(info.path[len(fixed) :], path)
+        else:
+            wanted = folder is not None and not _hidden(folder[len(fixed) :], path)
+            wanted = wanted and _wanted(info.path[len(folder or "") :], suffixes)
+        if wanted:
             found.append(info)
     return found
 
@@ -99,9 +122,13 @@ def _walk(system: Any, path: str) -> list[Any]:
 
 
 def _wanted(path: str, suffixes: tuple[str, ...]) -> bool:
-    parts = [part for part in path.split("/") if part]
-    hidden = any(part.startswith((".", "_")) and "=" not in part for part in parts)
-    return not hidden and path.lower().endswith(suffixes)
+    return not _hidden(path) and path.lower().endswith(suffixes)
+
+
+def _hidden(path: str, spelled: str = "") -> bool:
+    """Whether a part of the path begins with a mark of hiding that no part of `spelled` begins with."""
+    shown = {part[:1] for part in spelled.split("/")}
+    return any(part[:1] in "._" and part[:1] not in shown and "=" not in part for part in path.split("/") if part)
 
 
 def _glob(path: str) -> re.Pattern[str]:

@@ -16,6 +16,9 @@ from frazil.sources.parquet_read import read_row_groups
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 _FOOTERS_AT_ONCE = 16
+_UNITS = ("s", "ms", "us", "ns")
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class ParquetSource:
                 if field.name not in merged:
                     merged[field.name] = (field, path)
                 else:
-                    merged[field.name] = (_wider(merged[field.name], field, path), path)
+                    merged[field.name] = _wider(merged[field.name], field, path)
         everywhere = set.intersection(*(set(schema.names) for _, schema in distinct))
         return pa.schema(
             [field if name in everywhere else field.with_nullable(True) for name, (field, _) in merged.items()]
@@ -164,7 +167,7 @@ def _read_footer(file: SourceFile, storage: Mapping[str, str]) -> Footer:
     system, path = source_system(file.path, storage)
     try:
         metadata = pq.read_metadata(path, filesystem=system)
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
+        schema = pa.schema([_plain(field) for field in metadata.schema.to_arrow_schema()])
     except (OSError, pa.ArrowException) as error:
         raise SourceUnreadable(f"source {file.path} is not a readable Parquet file: {_first_line(error)}") from error
     groups = []
@@ -175,32 +178,41 @@ def _read_footer(file: SourceFile, storage: Mapping[str, str]) -> Footer:
     return Footer(file, schema, tuple(groups))
 
 
-def _wider(known: tuple[pa.Field, str], field: pa.Field, path: str) -> pa.Field:
-    """The field that holds both, where Iceberg's own promotions reach from one to the other."""
+def _plain(field: pa.Field) -> pa.Field:
+    """Without a dictionary: how a file's writer held its values says nothing of the table."""
+    return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+
+
+def _wider(known: tuple[pa.Field, str], field: pa.Field, path: str) -> tuple[pa.Field, str]:
+    """The field that holds both, and the file it is from; both as far as Iceberg's own promotions reach."""
     before, first = known
     nullable = before.nullable or field.nullable
-    if before.type.equals(field.type):
-        return before.with_nullable(nullable)
-    for narrow, wide in ((before, field), (field, before)):
-        if _promotes(narrow.type, wide.type):
-            return wide.with_nullable(nullable)
-    raise SchemaMismatch(
-        f"the sources clash on column {field.name!r}: it is {before.type} in {first} and {field.type} in {path}; "
-        "cast one of them, or ingest them into different tables"
-    )
+    common = _common_type(before.type, field.type)
+    if common is None:
+        raise SchemaMismatch(
+            f"the sources clash on column {field.name!r}: it is {before.type} in {first} and {field.type} in {path}; "
+            "cast one of them, or ingest them into different tables"
+        )
+    return before.with_type(common).with_nullable(nullable), path if common.equals(field.type) else first
 
 
-def _promotes(narrow: pa.DataType, wide: pa.DataType) -> bool:
-    if pa.types.is_integer(narrow) and pa.types.is_integer(wide):
-        return bool(narrow.bit_width <= wide.bit_width) and not pa.types.is_unsigned_integer(wide)
-    if pa.types.is_floating(narrow) and pa.types.is_floating(wide):
-        return bool(narrow.bit_width <= wide.bit_width)
-    if pa.types.is_decimal(narrow) and pa.types.is_decimal(wide):
-        return bool(narrow.scale == wide.scale and narrow.precision <= wide.precision)
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    if any(is_text(narrow) for is_text in texts) and any(is_text(wide) for is_text in texts):
-        return True
-    return bool(pa.types.is_timestamp(narrow) and pa.types.is_timestamp(wide) and narrow.tz == wide.tz)
+def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    types = pa.types
+    if one.equals(other):
+        return one
+    if types.is_integer(one) and types.is_integer(other):
+        bits = max(kind.bit_width + types.is_unsigned_integer(kind) for kind in (one, other))
+        return pa.int32() if bits <= 32 else pa.int64() if bits <= 64 else None
+    if types.is_floating(one) and types.is_floating(other):
+        return max(one, other, key=lambda kind: kind.bit_width)
+    if types.is_decimal(one) and types.is_decimal(other):
+        return max(one, other, key=lambda kind: kind.precision) if one.scale == other.scale else None
+    if types.is_timestamp(one) and types.is_timestamp(other):
+        return max(one, other, key=lambda kind: _UNITS.index(kind.unit)) if one.tz == other.tz else None
+    for kinds in (_TEXTS, _BYTES):
+        if all(any(is_kind(each) for is_kind in kinds) for each in (one, other)):
+            return one
+    return None
 
 
 def _check_unchanged(system: Any, path: str, piece: RowGroups) -> None:

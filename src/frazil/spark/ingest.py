@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,6 +36,7 @@ from frazil.snapshot.reservation import begin_snapshot, cancel, renew
 from frazil.snapshot.warehouse import open_catalog
 from frazil.sources.parquet import ParquetShard, ParquetSource
 from frazil.spark.ingest_result import IngestResult, Progress
+from frazil.spark.pipeline import ShardTasks
 from frazil.spark.session import start_session
 from frazil.spark.target import Target, taken_back
 from frazil.steps import step
@@ -62,7 +62,8 @@ class _Run:
     progress: Progress
     on_stop: OnStop
     catalog: Catalog
-    spark: Future[tuple[SparkSession, float]]
+    spark: SparkSession | None = None
+    session_seconds: float = 0.0
     created: bool = False
     began: float = 0.0
     publish_seconds: float = 0.0
@@ -71,16 +72,20 @@ class _Run:
     leftovers: bool = False
 
     def session(self) -> SparkSession:
-        """Spark, once it is up; the job's own time begins when it is first asked for."""
-        self.progress.phase("starting Spark")
-        session, _ = self.spark.result()
-        self.began = self.began or time.monotonic()
-        return session
+        """Spark, started when it is first asked for: nothing that can be wrong with the input needs it."""
+        if self.spark is None:
+            self.progress.phase("starting Spark")
+            began = time.monotonic()
+            app = f"frazil ingest {self.settings.table}"
+            self.spark = start_session(self.settings.master, app, self.settings.spark_conf)
+            self.began = time.monotonic()
+            self.session_seconds = self.began - began
+        return self.spark
 
     def stop_spark(self) -> None:
-        """End Spark and its worker processes, whether it is up yet or still starting."""
-        if not self.spark.cancel() and self.spark.exception() is None:
-            self.spark.result()[0].stop()
+        """End Spark and its worker processes."""
+        if self.spark is not None:
+            self.spark.stop()
 
 
 def ingest(settings: IngestSettings, store: JobStore, progress: Progress, on_stop: OnStop) -> IngestResult:
@@ -173,9 +178,6 @@ def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]
 
 
 def _write(run: _Run, log: JobLog, shards: Sequence[ParquetShard]) -> None:
-    # Imported here because it needs PySpark, which the session's thread is importing at the same time.
-    from frazil.spark.pipeline import ShardTasks
-
     tasks = ShardTasks(run.session().sparkContext)
     run.on_stop(tasks.stop)
     run.progress.phase("writing")
@@ -233,7 +235,7 @@ def _result(run: _Run, table: Table, log: JobLog) -> IngestResult:
         shards=len(job.declared.shards),
         shards_done_before=run.done_before,
         commit_attempts=run.commit_attempts,
-        session_seconds=run.spark.result()[1] if run.spark.done() else 0.0,
+        session_seconds=run.session_seconds,
         job_seconds=time.monotonic() - run.began if run.began else 0.0,
         publish_seconds=run.publish_seconds,
         table_created=run.created,
@@ -242,20 +244,12 @@ def _result(run: _Run, table: Table, log: JobLog) -> IngestResult:
 
 @contextmanager
 def _run(settings: IngestSettings, progress: Progress, on_stop: OnStop) -> Iterator[_Run]:
-    """Start Spark beside everything that does not need it, and stop it at the end."""
-    catalog = open_catalog(settings.catalog)
-    with ThreadPoolExecutor(1) as pool:
-        run = _Run(settings, progress, on_stop, catalog, pool.submit(_timed_session, settings))
-        try:
-            yield run
-        finally:
-            run.stop_spark()
-
-
-def _timed_session(settings: IngestSettings) -> tuple[SparkSession, float]:
-    began = time.monotonic()
-    session = start_session(settings.master, f"frazil ingest {settings.table}", settings.spark_conf)
-    return session, time.monotonic() - began
+    """A run with its catalog open; Spark is stopped at the end."""
+    run = _Run(settings, progress, on_stop, open_catalog(settings.catalog))
+    try:
+        yield run
+    finally:
+        run.stop_spark()
 
 
 def _shard_count(settings: IngestSettings, source: ParquetSource, target: Target, cores: int) -> int:

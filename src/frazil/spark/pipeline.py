@@ -49,7 +49,7 @@ class _Inbox(AccumulatorParam[list[Any]]):  # type: ignore[misc]
     def __reduce__(self) -> tuple[type[_Inbox], tuple[()]]:
         return (_Inbox, ())
 
-    def zero(self, value: list[Any]) -> list[Any]:
+    def zero(self, value: list[Any]) -> list[Any]:  # noqa: ARG002  Spark's signature
         return []
 
     def addInPlace(self, value1: list[Any], value2: list[Any]) -> list[Any]:  # noqa: N802  Spark's name

@@ -28,7 +28,19 @@ def start_session(master: str, app: str, conf: Mapping[str, str]) -> SparkSessio
     builder = SparkSession.builder.master(with_task_retries(master)).appName(app)
     for key, value in {**_defaults(master), **conf}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _start_workers(session)
+    return session
+
+
+def _start_workers(session: SparkSession) -> None:
+    """Have a Python worker wait on each core: their start belongs to the session's, not to the first shards."""
+    cores = session.sparkContext.defaultParallelism
+    session.sparkContext.parallelize(range(cores), cores).foreach(_nothing)
+
+
+def _nothing(_number: int) -> None:
+    return None
 
 
 def with_task_retries(master: str) -> str:
@@ -45,6 +57,7 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": "frazil.spark.daemon",
         "spark.python.worker.reuse": "true",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_quiet_logging()} -XX:TieredStopAtLevel=1 -Xshare:auto",
         "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "frazil-spark-warehouse"),
