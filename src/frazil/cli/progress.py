@@ -58,6 +58,7 @@ class TerminalProgress:
             f"job {job_id}: {rows:,} rows, {human_bytes(size)} in {shards} shards "
             f"(if it is interrupted: frazil ingest --resume {job_id})",
             highlight=False,
+            soft_wrap=True,
         )
 
     def accepted(self, rows: int, size: int) -> None:

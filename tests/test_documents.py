@@ -1,0 +1,54 @@
+"""What the documents show is executed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+def python_blocks(document: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (CHECKOUT / document).read_text(), re.DOTALL)
+
+
+def test_the_readme_s_example_runs(tmp_path: Path) -> None:
+    (example,) = python_blocks("README.md")
+    program = (
+        f"WAREHOUSE = {str(tmp_path)!r}\n{example}\nprint(landed.snapshot_id == table.metadata.current_snapshot_id)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+
+
+def test_the_library_page_s_example_runs(tmp_path: Path) -> None:
+    setup, finish = python_blocks("README.md")[0].split("reports = []")[0], "assert report.rows == 2"
+    (example,) = python_blocks("docs/library.md")
+    batches = "batches = [pa.table({'id': [1, 2], 'city': ['a', None]})]"
+    program = "\n".join([f"WAREHOUSE = {str(tmp_path)!r}", setup, batches, example, finish])
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((CHECKOUT / "docs").glob("*.md")))],
+)
+def test_links_between_documents_lead_somewhere(document: str) -> None:
+    page = CHECKOUT / document
+    targets = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    assert missing == []
+
+
+def test_every_option_of_ingest_is_documented() -> None:
+    help_text = subprocess.run(
+        [str(Path(sys.executable).with_name("frazil")), "ingest", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    options = set(re.findall(r"(--[a-z-]+)", help_text)) - {"--help"}
+    page = (CHECKOUT / "docs" / "ingest.md").read_text()
+    assert {option for option in options if option not in page} == set()
