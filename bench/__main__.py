@@ -34,9 +34,10 @@ def main() -> None:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     top.add_argument("--quick", action="store_true", help="a sanity run: scale 0.1, one round")
-    top.set_defaults(run=run_ingest, rounds=3, scale=3.0, only=list(HOMES), layouts=list(LAYOUTS), name="ingest")
+    top.set_defaults(run=run_all, rounds=3, scale=3.0, only=list(HOMES), layouts=list(LAYOUTS), name="ingest")
     commands = top.add_subparsers(metavar="COMMAND")
-    ingest = commands.add_parser("ingest", help="load TPC-H lineitem (this is what runs when no command is named)")
+    ingest = commands.add_parser("ingest", help="load TPC-H lineitem")
+    ingest.set_defaults(run=run_ingest)
     ingest.add_argument("--rounds", type=int, default=3)
     ingest.add_argument("--scale", type=float, default=3.0)
     ingest.add_argument("--only", type=chosen_from(HOMES), default=list(HOMES), help=",".join(HOMES))
@@ -49,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="publish 100,000 data files that are already in manifests")
     publish.add_argument("--rounds", type=int, default=3)
     publish.set_defaults(run=run_publish)
+    encoding = commands.add_parser("encoding", help="encode manifest entries")
+    encoding.set_defaults(run=run_encoding)
     return top
 
 
@@ -63,6 +66,16 @@ def chosen_from(known: Collection[str]) -> Callable[[str], list[str]]:
         return names
 
     return parse
+
+
+def run_all(arguments: argparse.Namespace) -> None:
+    """Everything, one after the other, when no command is named."""
+    run_ingest(arguments)
+    if arguments.quick:
+        return
+    run_appends(argparse.Namespace(only=["pyiceberg", "frazil"], rounds=1))
+    run_publish(argparse.Namespace(rounds=3))
+    run_encoding(arguments)
 
 
 def run_ingest(arguments: argparse.Namespace) -> None:
@@ -95,6 +108,12 @@ def run_publish(arguments: argparse.Namespace) -> None:
         console.print(f"{name}: {value:.3f} s")
     console.print(f"{result['data_files']:,} data files cost {result['extra']:.3f} s more than an empty commit")
     console.print(f"kept in {save('publish', result)}")
+
+
+def run_encoding(_: argparse.Namespace) -> None:
+    from bench.manifest_encoding import main as measure_encoding  # imports Frazil, as above
+
+    measure_encoding()
 
 
 def save(name: str, content: dict[str, Any]) -> Path:

@@ -16,12 +16,12 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
-from readers import local_path
 
 import frazil
 from frazil import DistributedSnapshot, Landed, Report
 from frazil.snapshot.warehouse import EmbeddedCatalog
 from frazil.testing import FaultyFileIO
+from readers import local_path
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "text", StringType()))
 VERSIONS = {"embedded": (1, 2, 3), "seaweedfs": (1, 2, 3), "postgres": (1, 2)}

@@ -117,7 +117,7 @@ def rows(first: int = 0, count: int = ROWS) -> pa.Table:
             "instant": pa.array(
                 some(lambda n: begin.replace(tzinfo=dt.UTC) + dt.timedelta(minutes=n * 25)), pa.timestamp("us", "UTC")
             ),
-            "name": pa.array(some(lambda n: "ÅÄÖ漢字"[n % 5] * (n % 4 + 1) + " a/b=c%d" % (n % 3))),
+            "name": pa.array(some(lambda n: "ÅÄÖ漢字"[n % 5] * (n % 4 + 1) + f" a/b=c{n % 3}")),
             "key": pa.array(some(lambda n: uuid.UUID(int=n % 4 << 100).bytes), pa.binary(16)),
             "code": pa.array(some(lambda n: bytes([n % 3, 0, 255, 7])), pa.binary(4)),
             "blob": pa.array(some(lambda n: bytes([n % 3, 200]) * 2), pa.binary()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from frazil.errors import BadInput
 
 DEFAULT_ROOT = "lake"
 EMBEDDED_CATALOG = "frazil"
+# What Spark itself keeps out of its logs (spark.redaction.regex).
+_SECRET = re.compile(r"(?i)secret|password|token|access[._-]?key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class IngestSettings:
     shard_bytes: int | None = None
 
     def to_document(self) -> dict[str, Any]:
-        """As JSON values, for the job's log."""
+        """As JSON values, for the job's log. Spark settings that look like secrets stay out: a resume names them again."""
         return {
             "sources": list(self.sources),
             "table": self.table,
@@ -87,13 +90,13 @@ class IngestSettings:
             "conflict": self.conflict,
             "format-version": self.format_version,
             "summary": dict(self.summary),
-            "spark-conf": dict(self.spark_conf),
+            "spark-conf": {key: value for key, value in self.spark_conf.items() if not _SECRET.search(key)},
             "shard-bytes": self.shard_bytes,
         }
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> IngestSettings:
-        """The value that `to_document` gave."""
+        """The settings that `to_document` noted."""
         return cls(
             sources=tuple(document["sources"]),
             table=document["table"],

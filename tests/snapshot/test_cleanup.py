@@ -8,9 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from lakes import Lake, append, ids, plain, referenced, rows, write
 from pyiceberg.table import Table
-from readers import local_path
 
 import frazil
 from frazil import AlreadyConsumed, BadInput
@@ -18,6 +16,8 @@ from frazil.errors import ReservationCancelled, StorageFailed
 from frazil.snapshot.reservation import ended, reservations
 from frazil.snapshot.storage import same_file
 from frazil.testing import FaultyCatalog, MovableClock
+from lakes import Lake, append, ids, plain, referenced, rows, write
+from readers import local_path
 
 LONG_AGO = timedelta(0)
 HOUR = timedelta(hours=1)
@@ -146,7 +146,8 @@ def test_a_forced_sweep_of_landed_commits_touches_nothing_that_any_snapshot_need
     table.append(rows(30))  # another writer, whose manifests list what ours added
     for each in [*done, branch, overwritten]:
         assert frazil.sweep(table, each.commit_uuid, force=True).files == ()
-    assert complete(any_lake, table) and any_lake.orphans(table) == set()
+        assert not of_commit(any_lake, table, each.commit_uuid) & any_lake.orphans(table)
+    assert complete(any_lake, table)
     assert ids(table) == [20, 30]
     assert ids(table, snapshot_id=table.metadata.refs["audit"].snapshot_id) == [0, 1, 2, 10]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lakes import Lake, append, ids, through, write
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform
-from readers import read_with_duckdb, read_with_pyiceberg
 
 import frazil
 from frazil import BadInput, CommitConflict, DataFile, FileContent
 from frazil.errors import StorageFailed
 from frazil.snapshot.delete_file import equality_delete, write_position_deletes
 from frazil.snapshot.manifest import read_manifest_entries
+from lakes import Lake, append, ids, through, write
+from readers import read_with_duckdb, read_with_pyiceberg
 
 
 def overwrite(table: Table, *new: int) -> frazil.Landed:
@@ -202,5 +202,3 @@ def test_v3_refuses_position_deletes_in_parquet(lake: Lake) -> None:
     file = DataFile("/d.parquet", 1, 1, content=FileContent.POSITION_DELETES)
     with pytest.raises(BadInput, match="deletion vectors"):
         frazil.report_files(snapshot, "deletes", [file], io=table.io)
-
-

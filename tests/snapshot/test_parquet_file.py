@@ -247,6 +247,8 @@ def test_codec_and_bloom_filter_are_as_the_table_says(tmp_path: Path) -> None:
         {"write.parquet.compression-codec": "zip"},
         {"write.target-file-size-bytes": "much"},
         {"write.parquet.row-group-limit": "0"},
+        {"write.parquet.compression-codec": "gzip", "write.parquet.compression-level": "99"},
+        {"write.parquet.compression-level": "fast"},
         {"write.parquet.bloom-filter-enabled.column.a": "true", "write.parquet.bloom-filter-fpp.column.a": "2"},
     ],
 )

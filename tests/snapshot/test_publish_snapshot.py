@@ -12,7 +12,6 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from lakes import Lake, append, ids, plain, referenced, rows, through, write
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, ForbiddenError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -20,7 +19,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField
-from readers import read_with_duckdb, read_with_pyiceberg
 
 import frazil
 from frazil import AlreadyConsumed, BadInput, CommitConflict, CommitRefused, OutcomeUnknown
@@ -36,6 +34,8 @@ from frazil.testing import (
     lost_behind_status,
     refused_with,
 )
+from lakes import Lake, append, ids, plain, referenced, rows, through, write
+from readers import read_with_duckdb, read_with_pyiceberg
 
 BY_BUCKET = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket"))
 

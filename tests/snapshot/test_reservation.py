@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from lakes import Lake, append, ids, write
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import ForbiddenError
 from pyiceberg.table import Table
@@ -18,6 +17,7 @@ from frazil import AlreadyConsumed, BadInput, CommitConflict, CommitRefused, Not
 from frazil.errors import ReservationCancelled
 from frazil.snapshot.reservation import Ended, Reservation, ended, new_snapshot_id, reservations
 from frazil.testing import FaultyCatalog, MovableClock
+from lakes import Lake, append, ids, write
 
 SECRET = "a-secret-nobody-may-see"
 

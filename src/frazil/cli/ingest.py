@@ -6,8 +6,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from frazil.cli.report_errors import StopSignals, command_output
+from frazil.cli.report_errors import Output, StopSignals, command_output
 from frazil.errors import BadInput
 from frazil.settings import CatalogSettings, IngestSettings, state_folder
 
@@ -46,10 +47,10 @@ def command(arguments: tuple[str, ...], resume: str | None, as_json: bool, **opt
                 3 conflict, 4 it is not known whether it landed.
     """
     with command_output(as_json, state_folder() / "logs" / f"ingest-{os.getpid()}.log") as output:
-        if resume is not None and arguments:
-            raise BadInput("--resume takes its sources and table from the job; name nothing else")
-        settings = None if resume is not None else _settings(arguments, options)
-        result, catalog = _perform(settings, resume or "", as_json)
+        if resume is None:
+            result, catalog = _perform(output, settings=_settings(arguments, options))
+        else:
+            result, catalog = _perform(output, job_id=resume, changes=_changes(arguments, options))
         if as_json:
             output.document(result.to_document())
         else:
@@ -77,6 +78,20 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
     )
 
 
+def _changes(arguments: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed job may be told anew: where and how Spark runs. Everything else is the job's own."""
+    context = click.get_current_context()
+    given = {name for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if arguments or given - {"master", "spark_conf"}:
+        named = sorted("--" + name.replace("_", "-") for name in given - {"master", "spark_conf"})
+        raise BadInput(
+            f"--resume takes its sources, table and options from the job; leave out {', '.join([*arguments, *named])} "
+            "(only --master and --spark-conf may be given anew)"
+        )
+    changes: dict[str, Any] = {"master": options["master"]} if "master" in given else {}
+    return changes | ({"spark_conf": _pairs("--spark-conf", options["spark_conf"])} if "spark_conf" in given else {})
+
+
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
     for text in texts:
@@ -87,7 +102,12 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     return pairs
 
 
-def _perform(settings: IngestSettings | None, job_id: str, silent: bool) -> tuple[IngestResult, CatalogSettings]:
+def _perform(
+    output: Output,
+    settings: IngestSettings | None = None,
+    job_id: str = "",
+    changes: dict[str, Any] | None = None,
+) -> tuple[IngestResult, CatalogSettings]:
     """Run a new job, or with no settings take up the one of that id."""
     signals = StopSignals.install()
     # Imported here because `frazil ingest --help` must not pay for PyIceberg, PyArrow and Spark.
@@ -96,8 +116,8 @@ def _perform(settings: IngestSettings | None, job_id: str, silent: bool) -> tupl
     from frazil.spark.ingest import ingest, resume
 
     store = JobStore(state_folder() / "jobs")
-    with SilentProgress() if silent else TerminalProgress() as progress:
+    with SilentProgress() if output.as_json else TerminalProgress(output.terminal) as progress:
         if settings is not None:
             return ingest(settings, store, progress, signals.tell), settings.catalog
-        result = resume(job_id, store, progress, signals.tell)
+        result = resume(job_id, store, progress, signals.tell, changes)
         return result, CatalogSettings.from_document(store.read(job_id).declared.request)

@@ -16,14 +16,12 @@ def render(result: IngestResult, catalog: CatalogSettings) -> str:
     lines = [
         f"{result.table}: {result.rows:,} rows in {result.files:,} files, {human_bytes(result.bytes)} "
         f"from {human_bytes(result.source_bytes)}{', table created' if result.table_created else ''}",
-        f"  snapshot  {result.snapshot_id}, committed in {result.commit_attempts or 'an earlier run,'} "
-        f"{'attempt' if result.commit_attempts == 1 else 'attempts'}"
-        if result.commit_attempts
-        else f"  snapshot  {result.snapshot_id}, committed by an earlier run",
+        f"  snapshot  {result.snapshot_id}, {_committed(result.commit_attempts)}",
         f"  time      {result.job_seconds:.1f} s ({rate:,.0f} rows/s), and {result.session_seconds:.1f} s to start Spark",
         f"  shards    {result.shards}{before}",
         f"  job       {result.job_id}",
         f"  at        {result.location}",
+        *(f"  note      {note}" for note in result.notes),
         "",
         "Query it:",
         f"  DuckDB     {_duckdb(result)}",
@@ -33,17 +31,24 @@ def render(result: IngestResult, catalog: CatalogSettings) -> str:
     return "\n".join(lines)
 
 
+def _committed(attempts: int) -> str:
+    if not attempts:
+        return "committed by an earlier run"
+    return f"committed in {attempts} {'attempt' if attempts == 1 else 'attempts'}"
+
+
 def _duckdb(result: IngestResult) -> str:
-    return f"SELECT count(*) FROM iceberg_scan('{result.metadata_location.removeprefix('file://')}');"
+    location = result.metadata_location.removeprefix("file://").replace("'", "''")
+    option = "" if result.branch == "main" else f", snapshot_from_id = {result.snapshot_id}"
+    return f"SELECT count(*) FROM iceberg_scan('{location}'{option});"
 
 
 def _pyiceberg(result: IngestResult, catalog: CatalogSettings) -> str:
+    scan = "scan()" if result.branch == "main" else f"scan(snapshot_id={result.snapshot_id})"
     if catalog.root is None:
-        return f"load_catalog({catalog.name!r}).load_table({result.table!r}).scan().to_arrow()"
-    return (
-        f"load_catalog({EMBEDDED_CATALOG!r}, type='sql', uri='sqlite:///{catalog.root}/catalog.db')"
-        f".load_table({result.table!r}).scan().to_arrow()"
-    )
+        return f"load_catalog({catalog.name!r}).load_table({result.table!r}).{scan}.to_arrow()"
+    uri = f"sqlite:///{catalog.root}/catalog.db"
+    return f"load_catalog({EMBEDDED_CATALOG!r}, type='sql', uri={uri!r}).load_table({result.table!r}).{scan}.to_arrow()"
 
 
 def _spark(result: IngestResult, catalog: CatalogSettings) -> str:

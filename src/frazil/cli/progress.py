@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -19,10 +18,10 @@ def human_bytes(size: float) -> str:
 
 
 class TerminalProgress:
-    """A bar with rows, bytes and shards on stderr; plain lines where stderr is not a terminal."""
+    """A bar with rows, bytes and shards; plain lines where `stream` is not a terminal."""
 
-    def __init__(self) -> None:
-        self._console = Console(file=sys.stderr)
+    def __init__(self, stream: IO[str]) -> None:
+        self._console = Console(file=stream)
         self._bar = Progress(
             TextColumn("{task.description:<16}"),
             BarColumn(),
@@ -48,7 +47,7 @@ class TerminalProgress:
         """What is being done now."""
         self._bar.update(self._task, description=text)
         if not self._console.is_terminal:
-            self._console.print(f"frazil: {text}", highlight=False)
+            self._console.print(f"frazil: {text}", highlight=False, soft_wrap=True)
 
     def planned(self, job_id: str, rows: int, size: int, shards: int) -> None:
         """The work is known; the bar fills by bytes, as row counts differ in weight."""
@@ -56,7 +55,7 @@ class TerminalProgress:
         self._bar.update(self._task, total=max(size, 1), completed=0, detail=self._detail())
         self._console.print(
             f"job {job_id}: {rows:,} rows, {human_bytes(size)} in {shards} shards "
-            f"(if it is interrupted: frazil ingest --resume {job_id})",
+            f"(if it is killed: frazil ingest --resume {job_id})",
             highlight=False,
             soft_wrap=True,
         )

@@ -6,21 +6,25 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import click
 
-from frazil.errors import FrazilError, Interrupted
+from frazil.errors import FrazilError, Interrupted, NotLanded, StorageFailed
+
+_ELSEWHERE = "set FRAZIL_STATE to a folder that can"
 
 
 class Output:
     """Where a command's result goes: for people, or as one JSON object alone on stdout."""
 
-    def __init__(self, as_json: bool, stdout: IO[str]) -> None:
+    def __init__(self, as_json: bool, stdout: IO[str], terminal: IO[str]) -> None:
         self.as_json = as_json
+        self.terminal = terminal
         self._stdout = stdout
 
     def document(self, value: dict[str, Any]) -> None:
@@ -36,45 +40,77 @@ class Output:
 def command_output(as_json: bool, log: Path) -> Iterator[Output]:
     """Run a command's body: stdout is kept for its result, and an error of ours becomes a sentence and an exit code.
 
-    What child processes print (a JVM, Python workers) goes to the file `log`, which is kept only after a failure.
+    What libraries and child processes print (a JVM, Python workers) goes to the file `log`, which is kept only after a
+    failure and if there is something in it.
     """
-    with _own_streams(log) as stdout:
-        output = Output(as_json, stdout)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        children = log.open("ab", buffering=0)
+    except OSError as error:
+        _tell(
+            Output(as_json, sys.stdout, sys.stderr),
+            StorageFailed(f"{log.parent} cannot be written: {error.strerror}; {_ELSEWHERE}"),
+        )
+    with children, _own_streams(children) as (stdout, terminal):
+        output = Output(as_json, stdout, terminal)
         try:
             yield output
         except FrazilError as error:
-            if as_json:
-                landed = {True: "landed", False: "not landed", None: "unknown"}[error.landed]
-                output.document({"outcome": landed, "error": type(error).__name__, "message": str(error)})
-            click.echo(f"frazil: {error}", err=True)
-            raise SystemExit(error.exit_code) from None
-        except BaseException:
-            click.echo(f"frazil: what its processes printed is in {log}", err=True)
-            raise
-        log.unlink(missing_ok=True)
+            if type(error.__cause__).__module__.startswith(("pyspark", "py4j")):
+                error.add_note(f"what Spark printed is in {log}")
+            _tell(output, error)
+        except KeyboardInterrupt:
+            _tell(output, Interrupted("the run was stopped; nothing was published"))
+        except Exception as error:  # noqa: BLE001  the last edge: a library's error that nobody has translated
+            children.write(traceback.format_exc().encode())
+            _tell(output, NotLanded(f"{_first_line(error)}; the whole story is in {log}"))
+        finally:
+            if log.stat().st_size == 0:
+                log.unlink()
+    log.unlink(missing_ok=True)
+
+
+def _tell(output: Output, error: FrazilError) -> NoReturn:
+    """One sentence on stderr, the same for scripts on stdout, and the exit code."""
+    notes = getattr(error, "__notes__", [])
+    if output.as_json:
+        landed = {True: "landed", False: "not landed", None: "unknown"}[error.landed]
+        told = {"outcome": landed, "error": type(error).__name__, "message": str(error), "notes": notes}
+        output.document(told)
+    for text in (str(error), *notes):
+        click.echo(f"frazil: {text}", file=output.terminal)
+    raise SystemExit(error.exit_code)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".strip().split("\n")[0]
 
 
 @contextmanager
-def _own_streams(log: Path) -> Iterator[IO[str]]:
-    """Keep the terminal for this process: its children inherit the log as their stdout and stderr."""
-    log.parent.mkdir(parents=True, exist_ok=True)
+def _own_streams(children: IO[bytes]) -> Iterator[tuple[IO[str], IO[str]]]:
+    """Keep stdout and stderr for whoever holds what this gives; everybody else, child processes too, gets the log."""
     sys.stdout.flush()
     sys.stderr.flush()
-    with log.open("ab") as children, os.fdopen(os.dup(1), "w") as stdout, os.fdopen(os.dup(2), "w", 1) as stderr:
+    before = sys.stdout, sys.stderr
+    with (
+        os.fdopen(os.dup(1), "w") as stdout,
+        os.fdopen(os.dup(2), "w", 1) as terminal,
+        os.fdopen(os.dup(children.fileno()), "w", 1) as others,
+    ):
         os.dup2(children.fileno(), 1)
         os.dup2(children.fileno(), 2)
-        sys.stdout = sys.stderr = stderr
+        sys.stdout = sys.stderr = others
         try:
-            yield stdout
+            yield stdout, terminal
         finally:
             stdout.flush()
             os.dup2(stdout.fileno(), 1)
-            os.dup2(stderr.fileno(), 2)
-            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+            os.dup2(terminal.fileno(), 2)
+            sys.stdout, sys.stderr = before
 
 
 class StopSignals:
-    """Turns Ctrl-C and SIGTERM into a call of whatever the work at hand wants to be told, or into Interrupted."""
+    """Turns Ctrl-C and SIGTERM into a call of whatever the work at hand wants to be told, or into KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self._told: Callable[[], None] | None = None
@@ -91,8 +127,8 @@ class StopSignals:
         """From now on, a signal calls `stop`."""
         self._told = stop
 
-    def __call__(self, number: int, _frame: object) -> None:
+    def __call__(self, _number: int, _frame: object) -> None:
         """The signal handler."""
         if self._told is None:
-            raise Interrupted(f"stopped by signal {number}; nothing was published")
+            raise KeyboardInterrupt  # not an Exception, which libraries take for their own
         self._told()

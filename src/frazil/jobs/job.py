@@ -31,6 +31,7 @@ class Job:
     accepted: Mapping[str, Report] = field(default_factory=dict)
     runs: int = 0
     note: str = ""
+    conflicted: bool = False
 
     def apply(self, event: Event, detail: Any = None) -> Job:
         """The job after one more event."""
@@ -43,7 +44,7 @@ class Job:
             return replace(changed, runs=self.runs + 1, note="")
         if event is Event.SHARD_ACCEPTED:
             return replace(changed, accepted=self._accept(detail))
-        return replace(changed, note=str(detail or ""))
+        return replace(changed, note=str(detail or ""), conflicted=self.conflicted or event is Event.CONFLICTED)
 
     @property
     def declared(self) -> Plan:

@@ -26,7 +26,9 @@ from frazil.snapshot.report import Report
 
 def new_job_id() -> str:
     """A name that sorts by time and that nobody else picks."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    began = time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
+    return f"{began}-{nanoseconds // 1_000_000:03d}{secrets.token_hex(2)}"
 
 
 class JobLog:
@@ -67,8 +69,14 @@ class JobStore:
     @contextmanager
     def create(self, job_id: str) -> Iterator[JobLog]:
         """Begin a job's log."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self._path(job_id).open("xb", buffering=0) as file:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            opened = self._path(job_id).open("xb", buffering=0)
+        except OSError as error:
+            raise StorageFailed(
+                f"jobs cannot be kept in {self.folder}: {error.strerror}; set FRAZIL_STATE to a folder that can be written"
+            ) from error
+        with opened as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             _make_durable(self.folder)
             yield JobLog(file, Job(job_id))

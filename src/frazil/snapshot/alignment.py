@@ -41,7 +41,7 @@ class ColumnMatch:
     def _same(self, target: pa.Field, source: pa.Field) -> bool:
         if not self.by_field_id:
             return bool(source.name == target.name)
-        return (source.metadata or {}).get(_ID) == target.metadata[_ID]
+        return bool((source.metadata or {}).get(_ID) == target.metadata[_ID])
 
 
 class BatchAlignment:
@@ -162,6 +162,9 @@ def _converter(source: pa.DataType, target: pa.DataType, name: str) -> _Convert:
         return lambda array: array
     if pa.types.is_dictionary(source):
         return _dictionary_converter(source, target, name)
+    if pa.types.is_dictionary(target):
+        plain = _converter(source, target.value_type, name)
+        return lambda array: plain(array).dictionary_encode()
     if not _widens(source, target):
         raise SchemaMismatch(f"column {name!r} is {_shown(target)} in the table and {source} in the source")
     return lambda array: _cast(array, target, name)

@@ -32,6 +32,7 @@ _ARRAY_OVERHEAD = 600
 _SMALL_PAGE = 256 * 1024
 _FIRST_RATIO = 2.0
 _SMALL_SHARE = 0.25
+_SHARED_DICTIONARY = 0.25
 _KEPT_SHARE = 0.125
 
 
@@ -140,6 +141,7 @@ class DataFileSink:
                 partition.file.abort()
         self._open.clear()
         self._partitions.clear()
+        self._gathered = _Partition(())
         delete_files(self._io, [file.file_path for file in self._files])
         self._files.clear()
 
@@ -160,16 +162,15 @@ class DataFileSink:
 
     def _hold(self, parts: Iterable[PartitionRows], size: int, rows: int) -> None:
         """Keep rows until their row group is full. `size` and `rows` are of all parts together: they share memory."""
-        self._held += size
         for part in parts:
             partition = self._partitions.setdefault(part.partition, _Partition(part.partition))
             if partition.rows + part.rows.num_rows > self._properties.row_group_rows:
                 self._flush(partition)
-                self._held += 0 if self._waiting else size
             partition.add(part.rows, size * part.rows.num_rows // rows)
             self._waiting += part.rows.num_rows
             if partition.bytes >= self._row_group_bytes(partition):
                 self._flush(partition)
+        self._held += size
         if self._held > self._limits.buffered_bytes:
             self._release()
 
@@ -262,7 +263,13 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _size(batch: pa.RecordBatch) -> int:
-    """The memory an aligned batch takes. Dictionaries are left out: many batches share one."""
-    return _ARRAY_OVERHEAD * batch.num_columns + sum(
-        column.indices.nbytes if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns
-    )
+    """The memory an aligned batch takes."""
+    return sum(_ARRAY_OVERHEAD + _column_size(column) for column in batch.columns)
+
+
+def _column_size(column: pa.Array) -> int:
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    # A small dictionary is shared by many batches; one that has nearly a value for each row is the batch's own.
+    shared = len(column.dictionary) < _SHARED_DICTIONARY * len(column)
+    return int(column.indices.nbytes + (0 if shared else column.dictionary.nbytes))

@@ -112,7 +112,7 @@ class ManifestMerger:
                     writer.delete(entry.data_file, **numbers)
                 elif entry.status != Status.DELETED:
                     writer.existing(entry.data_file, snapshot_id=entry.snapshot_id, **numbers)
-        return writer.close()
+            return writer.close()
 
 
 def _integer(properties: Mapping[str, str], key: str, default: int) -> int:

@@ -64,4 +64,4 @@ def _delete_entries(
                 sequence_number=entry.sequence_number,
                 file_sequence_number=entry.file_sequence_number,
             )
-    return writer.close(), counts_of_removed(entry.data_file for entry in live)
+        return writer.close(), counts_of_removed(entry.data_file for entry in live)

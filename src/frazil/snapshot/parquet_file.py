@@ -50,6 +50,7 @@ class ParquetFile:
         self._footers: list[pq.FileMetaData] = []
         with _storage(path):
             self._stream: Any = io.new_output(path).create(overwrite=True)
+        try:
             self._writer = pq.ParquetWriter(
                 self._stream,
                 schema,
@@ -57,6 +58,10 @@ class ParquetFile:
                 use_dictionary=list(dictionary_columns),
                 **properties.writer_arguments(),
             )
+        except BaseException:
+            self._stream.close()
+            io.delete(path)
+            raise
         step("write:file-opened")
 
     def write_row_group(self, rows: pa.Table) -> None:
@@ -100,9 +105,10 @@ class ParquetFile:
     def abort(self) -> None:
         """Give the file up: whatever of it is stored is deleted."""
         # A stream that cannot be closed has failed already, and whoever aborts knows; what counts is the deletion.
-        with suppress(OSError, pa.ArrowException, ValueError):
+        # (PyArrow raises RuntimeError where a footer was never made.)
+        with suppress(OSError, pa.ArrowException, RuntimeError):
             self._writer.close()
-        with suppress(OSError, pa.ArrowException, ValueError):
+        with suppress(OSError, pa.ArrowException):
             self._stream.close()
         with _storage(self.path), suppress(FileNotFoundError):
             self._io.delete(self.path)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from frazil.errors import BadInput
 
 _MIB = 1024 * 1024
@@ -44,7 +46,7 @@ class ParquetProperties:
         codec = _codec(properties.get("write.parquet.compression-codec", "zstd"))
         return cls(
             codec=codec,
-            level=_level(properties) if codec in _LEVELLED else None,
+            level=_level(properties, codec) if codec in _LEVELLED else None,
             target_file_bytes=_positive(properties, "write.target-file-size-bytes", cls().target_file_bytes),
             row_group_bytes=_positive(properties, "write.parquet.row-group-size-bytes", cls().row_group_bytes),
             row_group_rows=_positive(properties, "write.parquet.row-group-limit", cls().row_group_rows),
@@ -80,9 +82,15 @@ def _codec(name: str) -> str:
     return found
 
 
-def _level(properties: Mapping[str, str]) -> int | None:
+def _level(properties: Mapping[str, str], codec: str) -> int | None:
     name = "write.parquet.compression-level"
-    return _number(name, properties[name]) if properties.get(name) not in (None, "", "null") else None
+    if properties.get(name) in (None, "", "null"):
+        return None
+    level = _number(name, properties[name])
+    lowest, highest = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
+    if not lowest <= level <= highest:
+        raise BadInput(f"{name}={level}: {codec} has the levels {lowest} to {highest}")
+    return level
 
 
 def _positive(properties: Mapping[str, str], name: str, default: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class PartitionSplitter:
         ordered = codes[order]
         starts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), batch.num_rows]
         gathered = batch.take(pa.array(order))
-        for start, end in zip(starts[:-1], starts[1:], strict=True):
+        for start, end in pairwise(starts):
             partition = tuple(keys.value(int(order[start])) for keys in keyed)
             yield PartitionRows(partition, gathered.slice(start, end - start))
 
@@ -147,8 +148,9 @@ def _of_days(days: npt.NDArray[Any], unit: str) -> npt.NDArray[Any]:
     first, last = int(days.min()), int(days.max())
     if last - first > _TABULATED_DAYS:
         return days.astype("datetime64[D]").astype(unit).astype(np.int64)
-    table = np.arange(first, last + 1).astype("datetime64[D]").astype(unit).astype(np.int64)
-    return table[days - first]
+    every_day = np.arange(first, last + 1).astype("datetime64[D]")
+    table: npt.NDArray[np.int64] = every_day.astype(unit).astype(np.int64)
+    return np.take(table, days - first)
 
 
 def _integers(column: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:

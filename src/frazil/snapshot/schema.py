@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.io.pyarrow import _ConvertToIcebergWithoutIDs, visit_pyarrow
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _ConvertToIcebergWithoutIDs, visit_pyarrow
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.typedef import TableVersion
 
 from frazil.errors import SchemaMismatch
 
+_NEAREST = {pa.uint32(): pa.int64(), pa.date64(): pa.date32(), pa.float16(): pa.float32()}
+
 
 def table_schema(arrow: pa.Schema, format_version: int, where: str) -> Schema:
     """The schema of a new table that holds `arrow`. `where` is the source's name for errors.
 
-    Nanosecond timestamps become microseconds below format v3, which has no type for them; a value that would lose digits
-    is refused when it is written.
+    Types that Arrow has and Iceberg has not become the nearest that holds every value; but nanoseconds (below format v3
+    in timestamps, always in times) become microseconds, and a value that would lose digits is refused when it is written.
     """
     names = [name.lower() for name in arrow.names]
     for name in arrow.names:
@@ -27,7 +29,26 @@ def table_schema(arrow: pa.Schema, format_version: int, where: str) -> Schema:
     converter = _ConvertToIcebergWithoutIDs(downcast_ns_timestamp_to_us=format_version < 3, format_version=version)
     for field in arrow:
         _check(field, where, format_version)
-    return assign_fresh_schema_ids(visit_pyarrow(arrow, converter))
+    return assign_fresh_schema_ids(visit_pyarrow(pa.schema([_nearest_field(field) for field in arrow]), converter))
+
+
+def _nearest_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_nearest(field.type))
+
+
+def _nearest(kind: pa.DataType) -> pa.DataType:
+    """PyIceberg refuses these, or takes a type that is too narrow; writing converts them."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    if pa.types.is_map(kind):
+        return pa.map_(_nearest_field(kind.key_field), _nearest_field(kind.item_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_nearest_field(field) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(_nearest_field(kind.value_field))
+    return _NEAREST.get(kind, kind)
 
 
 def _check(field: pa.Field, where: str, format_version: int) -> None:
@@ -35,8 +56,16 @@ def _check(field: pa.Field, where: str, format_version: int) -> None:
     version: TableVersion = format_version  # type: ignore[assignment]
     converter = _ConvertToIcebergWithoutIDs(downcast_ns_timestamp_to_us=format_version < 3, format_version=version)
     try:
-        visit_pyarrow(pa.schema([field]), converter)
-    except (TypeError, ValueError, NotImplementedError, ValidationError) as error:
+        if field.type == pa.uint64():
+            raise TypeError("Iceberg has no type for numbers from 2**63 on")
+        visit_pyarrow(pa.schema([_nearest_field(field)]), converter)
+    except (
+        TypeError,
+        ValueError,
+        NotImplementedError,
+        ValidationError,
+        UnsupportedPyArrowTypeException,
+    ) as error:
         raise SchemaMismatch(
             f"column {field.name!r} of {where} is of type {field.type}, which a format v{format_version} table cannot "
             f"hold ({error}); cast it at the source"

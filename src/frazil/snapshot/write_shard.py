@@ -135,8 +135,10 @@ def _check_shard(snapshot: DistributedSnapshot, shard: str, attempt: int) -> Non
             f"{shard!r} cannot name a shard of table {snapshot.name}: its files bear the name, so use up to 128 "
             "letters, digits and . _ = -"
         )
-    if attempt < 0:
-        raise BadInput(f"attempt {attempt} at shard {shard!r} of table {snapshot.name}: attempts count from 0")
+    if not 0 <= attempt < 2**31:
+        raise BadInput(
+            f"attempt {attempt} at shard {shard!r} of table {snapshot.name}: use a number from 0 to 2**31 - 1"
+        )
 
 
 def _check_files(snapshot: DistributedSnapshot, files: Iterable[DataFile]) -> None:

@@ -127,21 +127,17 @@ class ParquetSource:
         )
 
     def shards(self, count: int) -> list[ParquetShard]:
-        """About `count` shards of like size; fewer where there are fewer row groups."""
+        """About `count` shards of like size, each of neighbours; fewer where there are fewer row groups."""
         groups = [group for footer in self.footers for group in footer.row_groups if group.rows]
         total = sum(group.bytes for group in groups)
-        shards: list[ParquetShard] = []
-        filled = 0
-        opened: list[RowGroups] = []
+        members: dict[int, list[RowGroups]] = {}
+        before = 0
         for group in groups:
-            opened.append(group)
-            filled += group.bytes
-            if filled * count >= total * (len(shards) + 1):
-                shards.append(_shard(len(shards), opened))
-                opened = []
-        if opened:
-            shards.append(_shard(len(shards), opened))
-        return shards
+            # By its middle: by its end, the smaller of two halves would draw the other into its shard.
+            place = (2 * before + group.bytes) * count // max(1, 2 * total)
+            members.setdefault(place, []).append(group)
+            before += group.bytes
+        return [_shard(number, members[place]) for number, place in enumerate(sorted(members))]
 
 
 def _shard(number: int, groups: Iterable[RowGroups]) -> ParquetShard:

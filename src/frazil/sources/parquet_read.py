@@ -90,10 +90,10 @@ def _buffer_size(footer: pq.FileMetaData, groups: list[int]) -> int:
 
 
 def _stored_bytes(group: pq.RowGroupMetaData) -> int:
-    return sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+    return sum(int(group.column(at).total_compressed_size) for at in range(group.num_columns))
 
 
 def _batch_rows(footer: pq.FileMetaData, groups: list[int]) -> int:
-    rows = sum(footer.row_group(group).num_rows for group in groups)
-    size = sum(footer.row_group(group).total_byte_size for group in groups)
+    rows = sum(int(footer.row_group(group).num_rows) for group in groups)
+    size = sum(int(footer.row_group(group).total_byte_size) for group in groups)
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(size, 1)))

@@ -7,11 +7,11 @@ then write, then publish once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
@@ -20,10 +20,12 @@ from frazil.errors import (
     AlreadyConsumed,
     BadInput,
     CommitConflict,
+    CommitRefused,
     FrazilError,
     Interrupted,
     OutcomeUnknown,
     ReservationGone,
+    StorageFailed,
 )
 from frazil.jobs.job import Plan
 from frazil.jobs.log import JobLog, JobStore, new_job_id
@@ -33,18 +35,17 @@ from frazil.snapshot.cleanup import sweep
 from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.publish_snapshot import publish_snapshot
 from frazil.snapshot.reservation import begin_snapshot, cancel, renew
-from frazil.snapshot.warehouse import open_catalog
+from frazil.snapshot.warehouse import find_table, open_catalog
 from frazil.sources.parquet import ParquetShard, ParquetSource
 from frazil.spark.ingest_result import IngestResult, Progress
 from frazil.spark.pipeline import ShardTasks
-from frazil.spark.session import start_session
+from frazil.spark.session import start_session, stop_session
+from frazil.spark.stop import OnStop, Stop
 from frazil.spark.target import Target, taken_back
 from frazil.steps import step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-OnStop = Callable[[Callable[[], None]], None]
 
 RESERVED_FOR = timedelta(days=7)
 _MEBIBYTE = 1024 * 1024
@@ -60,7 +61,7 @@ class _Run:
 
     settings: IngestSettings
     progress: Progress
-    on_stop: OnStop
+    stop: Stop
     catalog: Catalog
     spark: SparkSession | None = None
     session_seconds: float = 0.0
@@ -70,6 +71,8 @@ class _Run:
     commit_attempts: int = 0
     done_before: int = 0
     leftovers: bool = False
+    publishing: bool = False
+    notes: list[str] = field(default_factory=list)
 
     def session(self) -> SparkSession:
         """Spark, started when it is first asked for: nothing that can be wrong with the input needs it."""
@@ -77,7 +80,8 @@ class _Run:
             self.progress.phase("starting Spark")
             began = time.monotonic()
             app = f"frazil ingest {self.settings.table}"
-            self.spark = start_session(self.settings.master, app, self.settings.spark_conf)
+            with self.stop.at_once():
+                self.spark = start_session(self.settings.master, app, self.settings.spark_conf)
             self.began = time.monotonic()
             self.session_seconds = self.began - began
         return self.spark
@@ -85,19 +89,21 @@ class _Run:
     def stop_spark(self) -> None:
         """End Spark and its worker processes."""
         if self.spark is not None:
-            self.spark.stop()
+            stop_session(self.spark)
 
 
 def ingest(settings: IngestSettings, store: JobStore, progress: Progress, on_stop: OnStop) -> IngestResult:
     """Run a new job to its end. `on_stop` is given the function to call when the user wants to stop."""
     with _run(settings, progress, on_stop) as run:
         progress.phase("reading footers")
-        source = ParquetSource(settings.sources, run.catalog.properties)
-        target = Target(run.catalog, settings, source)
+        with run.stop.at_once():
+            source = ParquetSource(settings.sources, run.catalog.properties)
+            target = Target(run.catalog, settings, source)
         cores = run.session().sparkContext.defaultParallelism
         shards = source.shards(_shard_count(settings, source, target, cores))
         with target.table() as table:
             run.created = target.created
+            run.stop.check()
             snapshot = begin_snapshot(table, settings.summary, settings.branch, RESERVED_FOR)
             with _leaving_nothing(run, table, snapshot), store.create(new_job_id()) as log:
                 request = {**settings.to_document(), "table-created": run.created}
@@ -106,22 +112,31 @@ def ingest(settings: IngestSettings, store: JobStore, progress: Progress, on_sto
                 return _finish(run, table, log, shards)
 
 
-def resume(job_id: str, store: JobStore, progress: Progress, on_stop: OnStop) -> IngestResult:
-    """Take up a job that was stopped or killed: redo the shards without an accepted report, publish once."""
+def resume(
+    job_id: str, store: JobStore, progress: Progress, on_stop: OnStop, changes: Mapping[str, Any] | None = None
+) -> IngestResult:
+    """Take up a job that was killed: redo the shards without an accepted report, publish once.
+
+    `changes` to its settings may say where and how Spark runs this time.
+    """
     with store.open(job_id) as log:
         if log.job.plan is None:
             raise BadInput(f"job {job_id} was stopped before it was planned and has written nothing; start it anew")
         if log.job.state in (State.FAILED, State.CANCELLED):
             raise BadInput(f"job {job_id} is over ({log.job.state}: {log.job.note}) and was cleaned up; start it anew")
-        settings = IngestSettings.from_document(log.job.plan.request)
+        settings = replace(IngestSettings.from_document(log.job.plan.request), **(changes or {}))
+        if log.job.conflicted:
+            settings = replace(settings, conflict="rebase")  # as its error said a resume would do
         snapshot = log.job.plan.snapshot
         with _run(settings, progress, on_stop) as run:
-            table = run.catalog.load_table(snapshot.table)
+            table = find_table(run.catalog, snapshot.table)
+            if table is None:
+                raise CommitRefused(f"table {snapshot.name} of job {job_id} is not there any more; start the job anew")
             run.created = bool(log.job.plan.request["table-created"])
             run.done_before = len(log.job.accepted)
             run.leftovers = True
             if log.job.state is State.LANDED:
-                return _result(run, table, log)
+                return _landed(run, table, log)
             log.record(Event.RESUMED)
             if not _still_reserved(table, log):
                 return _landed(run, table, log)
@@ -149,14 +164,15 @@ def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]
     run.progress.planned(log.job.id, sum(s.rows for s in shards), sum(s.bytes for s in shards), len(shards))
     try:
         if shards:
-            _write(run, log, shards)
+            _write(run, table, log, shards)
         step("job:finished")
-        run.on_stop(lambda: None)  # from here on, finishing is quicker than undoing
+        run.stop.check()
+        run.stop.ignore()
         run.progress.phase("publishing")
         if run.settings.mode == "append" and not any(report.manifests for report in log.job.accepted.values()):
             cancel(table, log.job.declared.snapshot)
             log.record(Event.CANCELLED, "there was no row to append")
-            return _result(run, table, log)
+            return _result(run, table, log, landed=False)
         log.record(Event.PUBLISHING)
         _publish(run, table, log)
     except Interrupted as error:
@@ -174,15 +190,22 @@ def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]
     except FrazilError as error:
         log.record(Event.FAILED, str(error))
         raise
+    except Exception as error:
+        if not run.publishing:
+            raise
+        text = f"publishing to table {'.'.join(table.name())} broke off ({type(error).__name__}: {error})"
+        log.record(Event.OUTCOME_UNKNOWN, text)
+        raise OutcomeUnknown(f"{text}; nothing was deleted: frazil ingest --resume {log.job.id}") from error
     return _landed(run, table, log)
 
 
-def _write(run: _Run, log: JobLog, shards: Sequence[ParquetShard]) -> None:
-    tasks = ShardTasks(run.session().sparkContext)
-    run.on_stop(tasks.stop)
+def _write(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]) -> None:
+    tasks = ShardTasks(run.session().sparkContext, run.stop.check)
     run.progress.phase("writing")
     sizes = {shard.name: shard.bytes for shard in shards}
-    for report in tasks.reports(log.job.declared.snapshot, shards, run.catalog.properties, log.job.runs):
+    # The table's own storage properties may hold credentials that the catalog lent for this table alone.
+    snapshot = log.job.declared.snapshot.with_storage(table.io.properties)
+    for report in tasks.reports(snapshot, shards, run.catalog.properties, log.job.runs):
         log.record(Event.SHARD_ACCEPTED, report)
         step("job:report-stored")
         run.progress.accepted(report.rows, sizes[report.shard])
@@ -191,6 +214,7 @@ def _write(run: _Run, log: JobLog, shards: Sequence[ParquetShard]) -> None:
 
 def _publish(run: _Run, table: Table, log: JobLog) -> None:
     began = time.monotonic()
+    run.publishing = True
     try:
         landed = publish_snapshot(
             table,
@@ -201,6 +225,7 @@ def _publish(run: _Run, table: Table, log: JobLog) -> None:
             conflict="abort" if run.settings.conflict == "abort" else "rebase",
         )
         run.commit_attempts = landed.attempts
+        run.leftovers = run.leftovers or bool(landed.leftovers)
     except AlreadyConsumed:
         return  # nobody else publishes this job's reservation, so an earlier run of it did
     finally:
@@ -208,18 +233,32 @@ def _publish(run: _Run, table: Table, log: JobLog) -> None:
 
 
 def _landed(run: _Run, table: Table, log: JobLog) -> IngestResult:
-    log.record(Event.LANDED)
+    """What landed has landed: whatever fails from here on is told beside it, not in its place."""
+    if log.job.state is not State.LANDED:
+        try:
+            log.record(Event.LANDED)
+        except StorageFailed as error:
+            run.notes.append(str(error))
     step("publish:noted")
-    table.refresh()
     if run.leftovers:
-        sweep(table, log.job.declared.snapshot.commit_uuid, force=True)
-    return _result(run, table, log)
+        commit_uuid = log.job.declared.snapshot.commit_uuid
+        try:
+            sweep(table, commit_uuid, force=True)
+        except Exception as error:  # noqa: BLE001
+            run.notes.append(_left_behind(log.job.declared.snapshot, error))
+    return _result(run, table, log, landed=True)
 
 
-def _result(run: _Run, table: Table, log: JobLog) -> IngestResult:
+def _left_behind(snapshot: DistributedSnapshot, error: Exception) -> str:
+    return (
+        f"spare files could not be removed ({error}); when the cause is mended: "
+        f"frazil sweep {snapshot.name} --commit {snapshot.commit_uuid} --force"
+    )
+
+
+def _result(run: _Run, table: Table, log: JobLog, *, landed: bool) -> IngestResult:
     job = log.job
     reports = job.accepted.values()
-    landed = job.state is State.LANDED
     return IngestResult(
         job_id=job.id,
         table=".".join(table.name()),
@@ -239,13 +278,15 @@ def _result(run: _Run, table: Table, log: JobLog) -> IngestResult:
         job_seconds=time.monotonic() - run.began if run.began else 0.0,
         publish_seconds=run.publish_seconds,
         table_created=run.created,
+        branch=job.declared.snapshot.ref,
+        notes=tuple(run.notes),
     )
 
 
 @contextmanager
 def _run(settings: IngestSettings, progress: Progress, on_stop: OnStop) -> Iterator[_Run]:
     """A run with its catalog open; Spark is stopped at the end."""
-    run = _Run(settings, progress, on_stop, open_catalog(settings.catalog))
+    run = _Run(settings, progress, Stop(on_stop), open_catalog(settings.catalog))
     try:
         yield run
     finally:
@@ -267,10 +308,14 @@ def _leaving_nothing(run: _Run, table: Table, snapshot: DistributedSnapshot) -> 
     except OutcomeUnknown:
         raise
     except BaseException as error:
-        if isinstance(error, CommitConflict) and run.settings.mode == "append":
+        resumable = isinstance(error, CommitConflict) and run.settings.mode == "append"
+        if resumable or (run.publishing and not isinstance(error, FrazilError)):
             raise
-        run.on_stop(lambda: None)
+        run.stop.ignore()
         run.progress.phase("cleaning up")
         run.stop_spark()  # no task may write on while its files are removed
-        sweep(table, snapshot.commit_uuid, force=True)
+        try:
+            sweep(table, snapshot.commit_uuid, force=True)
+        except Exception as failure:  # noqa: BLE001  why the run failed matters more
+            error.add_note(_left_behind(snapshot, failure))
         raise

@@ -21,7 +21,10 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The figures of a run. `snapshot_id` is None where there was no row to append, so that nothing was published."""
+    """The figures of a run. `snapshot_id` is None where there was no row to append, so that nothing was published.
+
+    `notes`: what went wrong after the snapshot had landed, and what to do about it.
+    """
 
     job_id: str
     table: str
@@ -39,6 +42,8 @@ class IngestResult:
     job_seconds: float
     publish_seconds: float
     table_created: bool
+    branch: str = "main"
+    notes: tuple[str, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """The one JSON object of `--json`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,22 @@ from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.report import Report
 from frazil.snapshot.write_shard import write_shard
 from frazil.sources.source import Shard
+from frazil.spark.java_error import cause_of, gone_is_ended
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _ATTEMPTS_PER_RUN = 1_000_000
 _POLL_SECONDS = 0.1
+_END_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A task's report. `retried`: the task was not the first to try."""
+
+    report: Report
+    retried: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,56 +72,63 @@ class _Inbox(AccumulatorParam[list[Any]]):  # type: ignore[misc]
 
 
 class ShardTasks:
-    """Runs shards on a Spark context until they are done, one fails, or `stop` is called from a signal handler."""
+    """Runs shards on a Spark context until they are done, one fails, or `check`, called again and again, raises.
 
-    def __init__(self, context: SparkContext) -> None:
+    `some_failed`: an attempt came to nothing, or may have run beside another, and may have left files.
+    """
+
+    def __init__(self, context: SparkContext, check: Callable[[], None] = lambda: None) -> None:
         self._context = context
-        self._stopped = threading.Event()
-        self._finished = 0
-        self._last_attempt = -1
-
-    def stop(self) -> None:
-        """Give up as soon as possible."""
-        self._stopped.set()
-
-    @property
-    def some_failed(self) -> bool:
-        """Whether an attempt came to nothing and may have left files: Spark numbers attempts from 0 without gaps."""
-        return self._last_attempt + 1 > self._finished
+        self._check = check
+        self.some_failed = context.getConf().get("spark.speculation", "false") == "true"
 
     def reports(
         self, snapshot: DistributedSnapshot, shards: Sequence[Shard], storage: Mapping[str, str], run: int
     ) -> Iterator[Report]:
-        """One report per shard, in the order in which they finish."""
-        inbox: queue.Queue[Report | _Failure | BaseException | None] = queue.Queue()
+        """One report per shard, in the order in which they finish. `storage` is for reading them."""
+        inbox: queue.Queue[_Done | _Failure | BaseException | None] = queue.Queue()
         group = f"frazil-{snapshot.commit_uuid}-{run}"
         thread = threading.Thread(target=self._run, args=(inbox, group, snapshot, shards, storage, run), daemon=True)
+        self._check()
         thread.start()
         waiting = {shard.name for shard in shards}
         try:
             while waiting:
-                item = self._next(inbox)
-                if isinstance(item, Report) and item.shard in waiting:
-                    waiting.remove(item.shard)
-                    self._finished += 1
-                    self._last_attempt = max(self._last_attempt, item.attempt % _ATTEMPTS_PER_RUN)
-                    yield item
-                elif isinstance(item, _Failure):
-                    raise item.to_error()
-                elif isinstance(item, BaseException):
-                    raise _describe(item) from item
+                report = self._accept(self._next(inbox))
+                if report.shard in waiting:
+                    waiting.remove(report.shard)
+                    yield report
         finally:
-            if waiting:
-                self._context.cancelJobGroup(group)
-            thread.join(timeout=30)
+            self._end(thread, group)
+
+    def _accept(self, item: _Done | _Failure | BaseException | None) -> Report:
+        match item:
+            case _Done(report, retried):
+                self.some_failed = self.some_failed or retried
+                return report
+            case _Failure():
+                raise item.to_error()
+            case None:
+                raise errors.WriteFailed("Spark finished without the report of every shard; nothing was published")
+            case error:
+                raise errors.WriteFailed(f"a Spark task failed: {cause_of(error)}; nothing was published") from error
 
     def _next(self, inbox: queue.Queue[Any]) -> Any:
-        while not self._stopped.is_set():
+        while True:
+            self._check()
             try:
                 return inbox.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 continue
-        raise errors.Interrupted("the run was stopped; nothing was published")
+
+    def _end(self, thread: threading.Thread, group: str) -> None:
+        """Wait for the Spark job; one that is no longer wanted is cancelled, though it may be only about to start."""
+        deadline = time.monotonic() + _END_SECONDS
+        thread.join(_POLL_SECONDS)
+        while thread.is_alive() and time.monotonic() < deadline:
+            with gone_is_ended():
+                self._context.cancelJobGroup(group)
+            thread.join(_POLL_SECONDS)
 
     def _run(
         self,
@@ -121,38 +139,26 @@ class ShardTasks:
         storage: Mapping[str, str],
         run: int,
     ) -> None:
-        home = self._context.accumulator([], _Inbox(inbox.put))
-
-        def write(shard: Shard) -> None:
-            home.add([_attempt(snapshot, shard, storage, run)])
-
-        self._context.setJobGroup(group, f"frazil ingest {snapshot.name}", interruptOnCancel=True)
         try:
+            home = self._context.accumulator([], _Inbox(inbox.put))
+
+            def write(shard: Shard) -> None:
+                home.add([_attempt(snapshot, shard, storage, run)])
+
+            self._context.setJobGroup(group, f"frazil ingest {snapshot.name}", interruptOnCancel=True)
             self._context.parallelize(shards, len(shards)).foreach(write)
+            inbox.put(None)
         except Exception as error:  # noqa: BLE001  it is raised again on the main thread
             inbox.put(error)
 
 
-def _attempt(snapshot: DistributedSnapshot, shard: Shard, storage: Mapping[str, str], run: int) -> Report | _Failure:
+def _attempt(snapshot: DistributedSnapshot, shard: Shard, storage: Mapping[str, str], run: int) -> _Done | _Failure:
     context = TaskContext.get()
-    attempt = run * _ATTEMPTS_PER_RUN + (context.taskAttemptId() if context else 0)
+    number, retried = (context.taskAttemptId(), context.attemptNumber() > 0) if context else (0, False)
     try:
-        return write_shard(snapshot.with_storage(storage), shard.name, shard.batches(storage), attempt=attempt)
+        attempt = run * _ATTEMPTS_PER_RUN + number
+        return _Done(write_shard(snapshot, shard.name, shard.batches(storage), attempt=attempt), retried)
     except errors.FrazilError as error:
         if error.retryable:
             raise
         return _Failure(type(error).__name__, str(error))
-
-
-def _describe(error: BaseException) -> errors.FrazilError:
-    """What a failed Spark job is about, without its stack trace."""
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [
-        line for line in lines if not line.startswith(("at ", "File ", "Traceback", "Driver stacktrace", "Caused by"))
-    ]
-    causes = [line for line in telling if "Error: " in line or "Exception: " in line]
-    cause = (causes or telling or [type(error).__name__])[-1 if causes else 0]
-    return errors.WriteFailed(
-        f"a Spark task failed {cause if len(cause) < 400 else cause[:400] + '…'}; nothing was published"
-    )

@@ -5,32 +5,83 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frazil.errors import BadInput
+from frazil.spark.java_error import cause_of, gone_is_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL = re.compile(r"local(?:\[(?P<cores>[^,\]]+)(?:,(?P<failures>\d+))?\])?$")
+_MASTER = re.compile(r"local|spark://|k8s://|yarn$")
 _TASK_TRIES = 4
 
 
 def start_session(master: str, app: str, conf: Mapping[str, str]) -> SparkSession:
-    """Start Spark, or take the session that is active. `conf` wins over our defaults."""
+    """Start Spark, or take the session that is active. `conf` wins over our defaults. BadInput if it does not start."""
+    if not _MASTER.match(master):
+        raise BadInput(f"{master!r} is not a Spark master; write local[*], spark://host:7077, k8s://… or yarn")
     _check_java()
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(with_task_retries(master)).appName(app)
-    for key, value in {**_defaults(master), **conf}.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    _start_workers(session)
+    settings = SparkConf().setMaster(with_task_retries(master)).setAppName(app)
+    settings.setAll(list({**_defaults(master), **conf}.items()))
+    try:
+        with _signals_held():
+            SparkContext._ensure_initialized(conf=settings)
+        with _keeping_ctrl_c():
+            session = SparkSession.builder.config(conf=settings).getOrCreate()
+        _start_workers(session)
+    except Exception as error:
+        raise BadInput(
+            f"Spark does not start with master {master}: {cause_of(error)}; it needs Java 17 or newer, and a master that "
+            "can be reached"
+        ) from error
     return session
+
+
+def stop_session(session: SparkSession) -> None:
+    """End Spark and its worker processes."""
+    with gone_is_ended():
+        session.stop()
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Signals wait until Java is reached: it ends with us from then on, but lives on by itself if it is left before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda came, _: held.append(came)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in held:
+            signal.raise_signal(number)
+
+
+@contextmanager
+def _keeping_ctrl_c() -> Iterator[None]:
+    """Spark takes SIGINT for itself as it starts, but what a stop means is for the run to say."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _start_workers(session: SparkSession) -> None:

@@ -85,9 +85,12 @@ def taken_back(catalog: Catalog, table: Table, created: bool) -> Iterator[None]:
         yield
     except (OutcomeUnknown, CommitConflict):
         raise
-    except BaseException:
-        if created:
-            drop_unused(catalog, table)
+    except BaseException as error:
+        try:
+            if created:
+                drop_unused(catalog, table)
+        except Exception as failure:  # noqa: BLE001  why the run failed matters more
+            error.add_note(f"the empty table {'.'.join(table.name())} could not be taken back ({failure})")
         raise
 
 
