@@ -54,6 +54,10 @@ class Frazil:
         self.state = home / "state"
         self._here = here
 
+    def apart(self, name: str) -> Frazil:
+        """The command with a home of its own below this one; `here` keeps its jobs with this one's."""
+        return Frazil(self.home / name, self._here)
+
     def here(self, *arguments: str | Path) -> Ran:
         """Run the command in this process, on the Spark that all such runs share."""
         return self._here([str(each) for each in arguments])

@@ -75,7 +75,7 @@ def of_durations(path: Path) -> Path:
 BAD_INPUT: dict[str, tuple[Callable[[Path], Path], list[str], int, str]] = {
     "a missing file": (lambda path: path, [], 2, "x.parquet does not exist"),
     "a glob of nothing": (lambda path: path.with_name("x*.parquet"), [], 2, "names no file"),
-    "an unknown kind of storage": (lambda path: Path("ftp://host/x.parquet"), [], 2, "kind of storage"),
+    "an unknown kind of storage": (lambda _: Path("ftp://host/x.parquet"), [], 2, "kind of storage"),
     "a truncated file": (truncated, [], 1, "x.parquet is not a readable Parquet file"),
     "a file of another format": (not_parquet, [], 1, "x.parquet is not a readable Parquet file"),
     "an empty file": (empty, [], 1, "x.parquet is not a readable Parquet file"),
@@ -225,8 +225,7 @@ def test_a_read_only_warehouse_is_told_in_one_sentence(frazil: Frazil) -> None:
     stored = frazil.stored()
 
     def run(home: str, table: str) -> Ran:
-        other = Frazil(frazil.home / home, frazil.here)
-        return other.run("ingest", source, table, "--root", frazil.root, "--json", before=before)
+        return frazil.apart(home).run("ingest", source, table, "--root", frazil.root, "--json", before=before)
 
     try:
         _read_only(frazil.root, True)
@@ -396,3 +395,48 @@ def test_an_error_nobody_foresaw_is_one_line_with_its_story_in_the_log(
     assert "LookupError: out of the blue" in said_once(ran)
     (log,) = (frazil.state / "logs").iterdir()
     assert "Traceback" in log.read_text()
+
+
+@pytest.fixture
+def declared(frazil: Frazil, monkeypatch: pytest.MonkeyPatch) -> Frazil:
+    """A job that was on disk when its run broke off, with a table of its own and nothing written."""
+
+    def broken_off(name: str) -> None:
+        if name == "job:declared":
+            raise OutcomeUnknown("as if killed")
+
+    monkeypatch.setattr(ingest_module, "step", broken_off)
+    frazil.here("ingest", parquet(frazil.home / "x.parquet"), "db.t", "--root", frazil.root)
+    monkeypatch.undo()
+    assert len(frazil.reserved()) == 1
+    return frazil
+
+
+def test_a_job_that_broke_off_is_resumed_with_what_may_be_given_anew(declared: Frazil) -> None:
+    ran = declared.here("ingest", "--resume", declared.job(), "--master", "local[1]", "--spark-conf", "a=b", "--json")
+    assert (ran.code, ran.document["rows"], ran.document["table_created"]) == (0, 1000, True)
+    assert (declared.rows(), declared.orphans(), declared.reserved()) == (1000, set(), [])
+
+
+def test_a_resume_whose_source_changed_is_refused_and_cleaned_up(declared: Frazil) -> None:
+    parquet(declared.home / "x.parquet", 500)
+    ran = declared.here("ingest", "--resume", declared.job(), "--json")
+    assert ran.code == 1
+    assert "x.parquet changed (or vanished) after this job was planned" in said_once(ran)
+    nothing_left(declared)
+    assert "is over (failed" in declared.here("ingest", "--resume", declared.job()).err
+
+
+def test_a_resume_whose_reservation_was_swept_is_refused(declared: Frazil) -> None:
+    (commit,) = declared.reserved()
+    declared.here("sweep", "db.t", "--root", declared.root, "--commit", commit, "--force")
+    ran = declared.here("ingest", "--resume", declared.job(), "--json")
+    assert (ran.code, ran.document["error"]) == (1, "ReservationCancelled")
+    assert "no longer reserved" in said_once(ran)
+
+
+def test_a_resume_whose_table_is_gone_is_refused(declared: Frazil) -> None:
+    declared.catalog.drop_table("db.t")
+    ran = declared.here("ingest", "--resume", declared.job(), "--json")
+    assert ran.code == 1
+    assert "is not there any more" in said_once(ran)

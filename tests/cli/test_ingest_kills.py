@@ -20,11 +20,6 @@ ROWS = 3000
 KILLED = -signal.SIGKILL
 
 
-def apart(frazil: Frazil, name: str) -> Frazil:
-    """The command with a home of its own below this test's."""
-    return Frazil(frazil.home / name, frazil.here)
-
-
 def source_of(frazil: Frazil) -> Path:
     """Six row groups, which become six shards with the options of `begin`."""
     return parquet(frazil.home / "source.parquet", ROWS, group=500)
@@ -61,7 +56,7 @@ def test_every_step_of_a_run_is_killed_at_below() -> None:
 @pytest.mark.slow
 def test_a_driver_killed_at_any_step_of_its_job_is_resumed_to_the_exact_rows(frazil: Frazil) -> None:
     source = source_of(frazil)
-    homes = {step: apart(frazil, step.replace(":", "-")) for step in RESUMABLE}
+    homes = {step: frazil.apart(step.replace(":", "-")) for step in RESUMABLE}
 
     def kill_and_resume(step: str) -> tuple[Ran, int, Ran, Ran]:
         home, (nth, _) = homes[step], RESUMABLE[step]
@@ -93,7 +88,7 @@ def test_a_driver_killed_at_any_step_of_its_job_is_resumed_to_the_exact_rows(fra
 @pytest.mark.slow
 def test_a_driver_killed_before_its_job_is_on_disk_leaves_what_a_sweep_ends(frazil: Frazil) -> None:
     source = source_of(frazil)
-    homes = {step: apart(frazil, step.replace(":", "-")) for step in BEFORE_THE_JOB}
+    homes = {step: frazil.apart(step.replace(":", "-")) for step in BEFORE_THE_JOB}
     runs = together([partial(crashed, home, source, step, 1) for step, home in homes.items()])
     assert [ran.code for ran in runs] == [KILLED, KILLED]
     assert homes["reserve:begun"].reserved() == []
@@ -102,7 +97,7 @@ def test_a_driver_killed_before_its_job_is_on_disk_leaves_what_a_sweep_ends(fraz
     assert not (home.state / "jobs").exists()
     kept = home.here("sweep", "db.t", "--root", home.root, "--commit", commit, "--json")
     assert (kept.code, home.reserved()) == (2, [commit])
-    assert "still reserved" in kept.document["message"], kept
+    assert "still reserved" in kept.document["message"]
     swept = home.here("sweep", "db.t", "--root", home.root, "--commit", commit, "--force", "--json")
     assert (swept.code, home.reserved(), home.orphans()) == (0, [], set())
     assert home.table().current_snapshot() is None
@@ -111,7 +106,7 @@ def test_a_driver_killed_before_its_job_is_on_disk_leaves_what_a_sweep_ends(fraz
 @pytest.mark.slow
 def test_a_worker_that_dies_at_any_step_is_tried_again_and_leaves_no_file(frazil: Frazil) -> None:
     source = source_of(frazil)
-    homes = {step: apart(frazil, step.replace(":", "-")) for step in WORKER_STEPS}
+    homes = {step: frazil.apart(step.replace(":", "-")) for step in WORKER_STEPS}
 
     def kill_once(step: str) -> Ran:
         mark = frazil.home / f"{step.replace(':', '-')}.mark"
@@ -175,7 +170,7 @@ def test_ctrl_c_and_sigterm_leave_no_snapshot_no_file_no_table_and_no_process(fr
     big = big_parquet(frazil.home / "a.parquet")
     many = hard_links(parquet(frazil.home / "b.parquet"), frazil.home / "many", 3000)
     cases = [(moment, number) for moment in MOMENTS for number in (signal.SIGINT, signal.SIGTERM)]
-    homes = {case: apart(frazil, f"{case[0]}-{case[1].name}".replace(" ", "-")) for case in cases}
+    homes = {case: frazil.apart(f"{case[0]}-{case[1].name}".replace(" ", "-")) for case in cases}
 
     def stop(case: tuple[str, signal.Signals]) -> Ran:
         home, (moment, number) = homes[case], case

@@ -87,7 +87,7 @@ def _named(system: Any, path: str, pattern: str, suffixes: tuple[str, ...]) -> l
         return [
             file
             for match in system.get_file_info(matches)
-            if not _hidden(match.path[len(fixed) :], path)
+            if not _hidden(match.path[len(fixed) :], path[len(fixed) :])
             for file in _whole(system, match, suffixes)
         ]
     return _matching(system, path, fixed, suffixes)
@@ -107,9 +107,9 @@ def _matching(system: Any, path: str, fixed: str, suffixes: tuple[str, ...]) -> 
     for info in _walk(system, fixed):
         folder = next((str(up) for up in Path(info.path).parents if matcher.fullmatch(str(up))), None)
         if matcher.fullmatch(info.path):
-            wanted = not _hidden(info.path[len(fixed) :], path)
+            wanted = not _hidden(info.path[len(fixed) :], path[len(fixed) :])
         else:
-            wanted = folder is not None and not _hidden(folder[len(fixed) :], path)
+            wanted = folder is not None and not _hidden(folder[len(fixed) :], path[len(fixed) :])
             wanted = wanted and _wanted(info.path[len(folder or "") :], suffixes)
         if wanted:
             found.append(info)

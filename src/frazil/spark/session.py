@@ -62,7 +62,7 @@ def _signals_held() -> Iterator[None]:
         yield
         return
     held: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda came, _: held.append(came)) for number in numbers}
     try:
         yield
