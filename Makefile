@@ -43,7 +43,7 @@ proto: setup
 
 # Needs uv; the locks name versions and hashes, never where they come from.
 lock:
-	uv pip compile --quiet pyproject.toml requirements/dev.in --generate-hashes --python-version 3.11 --no-header --no-annotate -o requirements/dev.txt
+	uv pip compile --quiet pyproject.toml requirements/dev.in --extra postgres --extra connect --extra catalog --generate-hashes --python-version 3.11 --no-header --no-annotate -o requirements/dev.txt
 	uv pip compile --quiet requirements/peers.in --generate-hashes --python-version 3.11 --no-header --no-annotate -o requirements/peers.txt
 	uv pip compile --quiet requirements/spark35.in --generate-hashes --python-version 3.11 --no-header --no-annotate -o requirements/spark35.txt
 
