@@ -243,7 +243,6 @@ def test_a_read_only_warehouse_is_told_in_one_sentence(frazil: Frazil) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="CatalogTable.update takes a metadata file that cannot be written for an unknown outcome")
 def test_a_read_only_warehouse_of_a_known_table_is_told_in_one_sentence(frazil: Frazil) -> None:
     before = as_someone_bound_by_permissions()
     source = parquet(frazil.home / "x.parquet")

@@ -5,6 +5,7 @@ Nothing but load-table and update-table is called, so any catalog that speaks Ic
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from frazil.snapshot.outcome import NotLanded, Unknown
 
 # Answers that a catalog gives only after it has looked at the request and turned it down.
 _REFUSALS = (BadRequestError, UnauthorizedError, ForbiddenError, NoSuchTableError)
+# What a file system says when it takes no new file. A broken connection is an OSError too, but has none of these.
+_TAKES_NO_FILE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ class CatalogTable:
         except (KeyError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             return NotLanded(reason, conflict=True) if self._applies_here else Unknown(reason)
+        except OSError as error:
+            reason = f"{type(error).__name__}: {error}"
+            unstored = self._applies_here and error.errno in _TAKES_NO_FILE
+            return NotLanded(f"the new metadata cannot be stored ({error})", False) if unstored else Unknown(reason)
         except Exception as error:  # noqa: BLE001  whatever else went wrong, the update may have been applied: look, don't guess
             return Unknown(f"{type(error).__name__}: {error}")
         self.table.metadata = response.metadata
@@ -92,7 +99,8 @@ class CatalogTable:
     def _applies_here(self) -> bool:
         """Whether this process itself applies updates to the newest metadata, before it asks anybody to store them.
 
-        Then an update that does not fit (its sequence number is taken, its reservation is gone) fails without a trace.
+        Then an update that does not fit (its sequence number is taken, its reservation is gone) fails without a trace,
+        and so does one whose metadata file cannot be written, for the pointer to it moves afterwards.
         """
         return isinstance(self.table.catalog, MetastoreCatalog)
 
