@@ -13,7 +13,6 @@ from frazil.errors import SourceNotFound, SourceUnreadable
 _BATCH_ROWS = 131_072
 _BATCH_BYTES = 32 * 1024 * 1024
 _READ_AHEAD = 1024 * 1024
-_WHOLE_ROW_GROUP = 48 * 1024 * 1024
 _SMALL_DICTIONARY = 64 * 1024
 _INDEX_BYTES = 2.5
 
@@ -81,16 +80,6 @@ def _small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
     dictionary = chunk.data_page_offset - chunk.dictionary_page_offset
     indices = chunk.total_uncompressed_size - dictionary
     return bool(dictionary <= _SMALL_DICTIONARY and indices <= _INDEX_BYTES * chunk.num_values + _SMALL_DICTIONARY)
-
-
-def _buffer_size(footer: pq.FileMetaData, groups: list[int]) -> int:
-    """0 reads each column of a row group in one piece, which is twice as fast, but holds the row group's stored bytes."""
-    largest = max((_stored_bytes(footer.row_group(group)) for group in groups), default=0)
-    return 0 if largest <= _WHOLE_ROW_GROUP else _READ_AHEAD
-
-
-def _stored_bytes(group: pq.RowGroupMetaData) -> int:
-    return sum(int(group.column(at).total_compressed_size) for at in range(group.num_columns))
 
 
 def _batch_rows(footer: pq.FileMetaData, groups: list[int]) -> int:
