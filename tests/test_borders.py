@@ -16,6 +16,7 @@ BELOW: dict[str, set[str]] = {
     "steps": {"errors"},
     "settings": {"errors", "steps"},
     "snapshot": {"errors", "steps", "settings"},
+    "catalog": {"errors", "steps", "settings"},
     "sources": {"errors", "steps", "settings", "snapshot"},
     "jobs": {"errors", "steps", "settings", "snapshot"},
     "testing": {"errors", "steps", "settings", "snapshot", "sources", "jobs"},
