@@ -23,6 +23,9 @@ from frazil.catalog.types import (
 DEFAULTS_SINCE: Final = 3
 """The first format version in which a column may have a default."""
 
+DEEPEST: Final = 64
+"""How deep types may nest; no engine goes near it, and a request must not exhaust the stack."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
@@ -41,7 +44,7 @@ class SchemaIndex:
             raise IllegalArgument(f"Cannot create schema, not a struct type: {schema.get('type')}")
         self.by_id: dict[int, FieldPath] = {}
         self.by_name: dict[str, FieldPath] = {}
-        for path in _walk({"type": "struct", "fields": schema.get("fields")}, "", ()):
+        for path in _walk({**schema, "type": "struct"}, "", ()):
             self._add(path)
         # A list of structs (or map of them) can be addressed without its "element" or "value", as Iceberg does.
         for path in list(self.by_id.values()):
@@ -102,6 +105,8 @@ def with_fresh_ids(schema: Document, schema_id: int) -> tuple[Document, dict[int
 
 
 def _walk(kind: Any, prefix: str, parents: tuple[Document, ...]) -> Iterator[FieldPath]:
+    if len(parents) > DEEPEST:
+        raise IllegalArgument(f"Cannot create schema, types are nested more than {DEEPEST} deep")
     for field in nested_fields(kind):
         check_field(field)
         yield FieldPath(field, prefix + field["name"], parents)
