@@ -28,7 +28,7 @@ CLOCK_TOLERANCE_MS: Final = 60_000
 def add_snapshot(draft: TableDraft, update: Document) -> None:
     """Add a snapshot, which no ref need name."""
     snapshot = parse_snapshot(read_object(update, "snapshot"), draft.format_version)
-    if draft.find_snapshot(snapshot["snapshot-id"]) is not None:
+    if draft.has_snapshot(snapshot["snapshot-id"]):
         raise ValidationFailed(f"Snapshot already exists for id: {snapshot['snapshot-id']}")
     if draft.format_version > 1:
         _advance_sequence_number(draft, snapshot)
