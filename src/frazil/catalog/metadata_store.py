@@ -1,0 +1,150 @@
+"""Metadata documents by location. A metadata file never changes, so what was read once need not be read again."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from frazil.catalog.document import Document
+from frazil.catalog.errors import CatalogError, InvalidRequest
+from frazil.catalog.locations import metadata_folder
+from frazil.catalog.storage import Storage
+
+# A parsed document takes about this many times the memory of its text.
+_PARSED_COST = 6
+_VERSION = re.compile(r"(?:^|/)v?(\d+)[-.][^/]*$")
+
+
+class MetadataDocument:
+    """A metadata file: its bytes as JSON, and parsed when somebody asks. Nobody may change what it gives."""
+
+    __slots__ = ("_parsed", "content", "location", "parts")
+
+    def __init__(self, location: str, content: bytes, parsed: Document | None = None) -> None:
+        self.location = location
+        self.content = content
+        self.parts: dict[str, bytes] = {}
+        self._parsed = parsed
+
+    @property
+    def metadata(self) -> Document:
+        """The document."""
+        if self._parsed is None:
+            self._parsed = _parse(self.location, self.content)
+        return self._parsed
+
+    def part(self, name: str, make: Callable[[Document], Any]) -> bytes:
+        """A smaller document made of this one, as JSON; made once."""
+        if name not in self.parts:
+            self.parts[name] = orjson.dumps(make(self.metadata))
+        return self.parts[name]
+
+    @property
+    def cost(self) -> int:
+        """Roughly how much memory it takes."""
+        return len(self.content) * (1 + _PARSED_COST) + 1024
+
+
+class MetadataStore:
+    """Reads through a cache bounded by memory; writes under names nobody else has. Thread-safe."""
+
+    def __init__(self, storage: Storage, cache_bytes: int) -> None:
+        self.storage = storage
+        self._limit = cache_bytes
+        self._held = 0
+        self._cache: OrderedDict[str, MetadataDocument] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def cached(self, location: str) -> MetadataDocument | None:
+        """The document if it is in memory."""
+        with self._lock:
+            found = self._cache.get(location)
+            if found is not None:
+                self._cache.move_to_end(location)
+            return found
+
+    def load(self, location: str) -> MetadataDocument:
+        """The document at a location the database names. One that is not there is the server's trouble, not the client's."""
+        found = self.cached(location)
+        if found is not None:
+            return found
+        try:
+            document = MetadataDocument(location, _unpacked(location, self.storage.read(location)))
+        except FileNotFoundError as error:
+            raise CatalogError(f"Metadata file is missing: {location}") from error
+        self._keep(document)
+        return document
+
+    def load_foreign(self, location: str) -> MetadataDocument:
+        """The document at a location that a client names: all that can be wrong with it is the client's mistake."""
+        try:
+            document = MetadataDocument(location, _unpacked(location, self.storage.read(location)))
+            _ = document.metadata
+        except (OSError, CatalogError, EOFError) as error:
+            raise InvalidRequest(f"Cannot read metadata file {location}: it is not there, or is no metadata") from error
+        return document
+
+    def write(self, location: str, metadata: Document) -> MetadataDocument:
+        """Write a new file and keep it in memory."""
+        content = orjson.dumps(metadata)
+        self.storage.write(location, gzip.compress(content, 6) if _is_packed(location) else content)
+        document = MetadataDocument(location, content, metadata)
+        self._keep(document)
+        return document
+
+    def release(self, location: str) -> None:
+        """Drop a document from memory; the file stays."""
+        with self._lock:
+            gone = self._cache.pop(location, None)
+            self._held -= gone.cost if gone else 0
+
+    def forget(self, location: str) -> bool:
+        """Remove a file that no pointer names, best effort: False if it stays, an orphan that harms nobody."""
+        self.release(location)
+        try:
+            self.storage.delete(location)
+        except OSError:
+            return False
+        return True
+
+    def _keep(self, document: MetadataDocument) -> None:
+        with self._lock:
+            old = self._cache.pop(document.location, None)
+            self._held += document.cost - (old.cost if old else 0)
+            self._cache[document.location] = document
+            while self._held > self._limit and len(self._cache) > 1:
+                self._held -= self._cache.popitem(last=False)[1].cost
+
+
+def new_metadata_location(metadata: Document, previous: str | None = None) -> str:
+    """A name nobody else has for the metadata file that follows `previous`."""
+    match = _VERSION.search(previous) if previous else None
+    version = int(match[1]) + 1 if match else 0
+    codec = str((metadata.get("properties") or {}).get("write.metadata.compression-codec", "none")).lower()
+    ending = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
+    return f"{metadata_folder(metadata)}/{version:05d}-{uuid.uuid4()}{ending}"
+
+
+def _is_packed(location: str) -> bool:
+    return location.endswith((".gz.metadata.json", ".metadata.json.gz"))
+
+
+def _unpacked(location: str, content: bytes) -> bytes:
+    return gzip.decompress(content) if _is_packed(location) else content
+
+
+def _parse(location: str, content: bytes) -> Document:
+    try:
+        metadata = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise CatalogError(f"Metadata file is damaged: {location}") from error
+    if not isinstance(metadata, dict):
+        raise CatalogError(f"Metadata file is damaged: {location}")
+    return metadata
