@@ -21,7 +21,7 @@ BELOW: dict[str, set[str]] = {
     "jobs": {"errors", "steps", "settings", "snapshot"},
     "testing": {"errors", "steps", "settings", "snapshot", "sources", "jobs"},
     "spark": {"errors", "steps", "settings", "snapshot", "sources", "jobs"},
-    "cli": {"errors", "steps", "settings", "snapshot", "sources", "jobs", "spark"},
+    "cli": {"errors", "steps", "settings", "snapshot", "sources", "jobs", "spark", "catalog"},
 }
 """What each part stands on. The package's own `__init__` re-exports and stands on nothing that is checked here."""
 
