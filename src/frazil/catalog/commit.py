@@ -72,7 +72,7 @@ def prepare(
         return Change(identifier, kind, old, old, tuple(also))
     check_places(backend, metadata, old.metadata if old else None)
     location = new_metadata_location(metadata, old.location if old else previous)
-    document = backend.store.write(location, metadata)
+    document = backend.store.write(location, metadata, old)
     step("catalog:metadata-written")
     return Change(identifier, kind, old, document, tuple(also))
 

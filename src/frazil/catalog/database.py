@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
 from frazil.catalog.migrate import upgrade
-from frazil.errors import BadInput
+from frazil.errors import BadInput, StorageFailed
 
 Result = TypeVar("Result")
 Work = Callable[[Connection], Result]
@@ -36,7 +36,11 @@ class Database:
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
         self._writer = _engine(url, connections, autocommit=False)
         self._reader = _engine(url, connections, autocommit=True)
-        upgrade(self._writer)
+        try:
+            upgrade(self._writer)
+        except OperationalError as error:
+            shown = make_url(url).render_as_string(hide_password=True)
+            raise StorageFailed(f"the database {shown} cannot be opened: {error.orig}") from error
         self._queue = _WriteQueue(self._writer) if self.is_sqlite else None
 
     @contextmanager

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from starlette.responses import Response
 
-from frazil.catalog import config, metrics_reports, namespaces, table_commits, tables
+from frazil.catalog import config, metrics_reports, namespaces, table_commits, tables, views
 from frazil.catalog.call import Call
 
 Handler: TypeAlias = Callable[[Call], Response]
@@ -33,6 +33,8 @@ _NAMESPACES = "/v1/{prefix}/namespaces"
 _NAMESPACE = _NAMESPACES + "/{namespace}"
 _TABLES = _NAMESPACE + "/tables"
 _TABLE = _TABLES + "/{table}"
+_VIEWS = _NAMESPACE + "/views"
+_VIEW = _VIEWS + "/{view}"
 
 # In the order of how often they are asked for: the first match serves.
 ENDPOINTS: Final = (
@@ -54,6 +56,14 @@ ENDPOINTS: Final = (
     Endpoint("POST", _NAMESPACE + "/register", "registerTable", tables.register_table),
     Endpoint("POST", "/v1/{prefix}/tables/rename", "renameTable", tables.rename_table),
     Endpoint("POST", "/v1/{prefix}/transactions/commit", "commitTransaction", table_commits.commit_transaction),
+    Endpoint("GET", _VIEW, "loadView", views.load_view, inline=True),
+    Endpoint("POST", _VIEW, "replaceView", views.replace_view),
+    Endpoint("HEAD", _VIEW, "viewExists", views.view_exists, inline=True),
+    Endpoint("DELETE", _VIEW, "dropView", views.drop_view),
+    Endpoint("GET", _VIEWS, "listViews", views.list_views, inline=True),
+    Endpoint("POST", _VIEWS, "createView", views.create_view),
+    Endpoint("POST", "/v1/{prefix}/views/rename", "renameView", views.rename_view),
+    Endpoint("POST", _NAMESPACE + "/register-view", "registerView", views.register_view),
     Endpoint("GET", "/v1/config", "getConfig", config.get_config, announced=False),
     Endpoint("GET", "/health", "health", config.health, inline=True, announced=False),
     Endpoint("GET", "/ready", "ready", config.ready, announced=False),

@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ import orjson
 from frazil.catalog.document import Document
 from frazil.catalog.errors import CatalogError, InvalidRequest
 from frazil.catalog.locations import metadata_folder
+from frazil.catalog.metadata_text import MetadataText
 from frazil.catalog.storage import Storage
 
 # A parsed document takes about this many times the memory of its text.
@@ -25,20 +27,22 @@ _VERSION = re.compile(r"(?:^|/)v?(\d+)[-.][^/]*$")
 class MetadataDocument:
     """A metadata file: its bytes as JSON, and parsed when somebody asks. Nobody may change what it gives."""
 
-    __slots__ = ("_parsed", "content", "location", "parts")
-
-    def __init__(self, location: str, content: bytes, parsed: Document | None = None) -> None:
+    def __init__(self, location: str, content: bytes, text: MetadataText | None = None) -> None:
         self.location = location
         self.content = content
         self.parts: dict[str, bytes] = {}
-        self._parsed = parsed
+        if text is not None:
+            self.text = text
+
+    @cached_property
+    def text(self) -> MetadataText:
+        """The document in blocks, of which the text of the next one is made."""
+        return MetadataText.of(_parse(self.location, self.content))
 
     @property
     def metadata(self) -> Document:
         """The document."""
-        if self._parsed is None:
-            self._parsed = _parse(self.location, self.content)
-        return self._parsed
+        return self.text.metadata
 
     def part(self, name: str, make: Callable[[Document], Any]) -> bytes:
         """A smaller document made of this one, as JSON; made once."""
@@ -91,11 +95,12 @@ class MetadataStore:
             raise InvalidRequest(f"Cannot read metadata file {location}: it is not there, or is no metadata") from error
         return document
 
-    def write(self, location: str, metadata: Document) -> MetadataDocument:
-        """Write a new file and keep it in memory."""
-        content = orjson.dumps(metadata)
-        self.storage.write(location, gzip.compress(content, 6) if _is_packed(location) else content)
-        document = MetadataDocument(location, content, metadata)
+    def write(self, location: str, metadata: Document, previous: MetadataDocument | None = None) -> MetadataDocument:
+        """Write a new file and keep it in memory. What it shares with the previous one is not serialised again."""
+        text = MetadataText.of(metadata, previous.text if previous else None)
+        content = text.json()
+        self.storage.write(location, text.gzip() if _is_packed(location) else content)
+        document = MetadataDocument(location, content, text)
         self._keep(document)
         return document
 

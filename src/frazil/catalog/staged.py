@@ -48,6 +48,7 @@ def stage(call: Call, identifier: Identifier, metadata: Document) -> MetadataDoc
     backend, now_ms = call.backend, call.backend.clock_ms()
     check_places(backend, metadata, None)
     document = _write(backend, metadata)
+    backend.store.storage.make_folder(metadata_folder(metadata))
     step("catalog:staged-written")
     row = {
         **identifier.row,
@@ -180,12 +181,12 @@ def clean(backend: Backend, limit: int = 100) -> int:
     """
     now_ms = backend.clock_ms()
     with backend.database.read() as connection:
-        query = select(_COLUMNS.table_uuid, _COLUMNS.metadata_location).where(_COLUMNS.expires_at_ms <= now_ms)
-        expired = connection.execute(query.limit(limit)).tuples().all()
-    return sum(_clean_one(backend, uuid, location) for uuid, location in expired)
+        query = select(_COLUMNS.table_uuid, _COLUMNS.metadata_location, _COLUMNS.location)
+        expired = connection.execute(query.where(_COLUMNS.expires_at_ms <= now_ms).limit(limit)).tuples().all()
+    return sum(_clean_one(backend, *each) for each in expired)
 
 
-def _clean_one(backend: Backend, uuid: str, location: str) -> bool:
+def _clean_one(backend: Backend, uuid: str, metadata_location: str, location: str) -> bool:
     this = _COLUMNS.table_uuid == uuid
     now_ms = backend.clock_ms()
 
@@ -201,8 +202,17 @@ def _clean_one(backend: Backend, uuid: str, location: str) -> bool:
 
     if not backend.database.write(claim):
         return False
-    if not backend.store.forget(location):
+    if not _remove_files(backend, metadata_location, location):
         backend.database.write(lambda connection: counters.count(connection, counters.CLEANUP_FAILURES))
         return False
     step("catalog:cleaned")
     return backend.database.write(finish)
+
+
+def _remove_files(backend: Backend, metadata_location: str, location: str) -> bool:
+    """The staged metadata, and the folders that were made for the table if nobody has put anything there."""
+    if not backend.store.forget(metadata_location):
+        return False
+    for folder in (f"{location}/metadata", location):
+        backend.store.storage.remove_empty_folder(folder)
+    return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pyiceberg.io import FileIO, load_file_io
@@ -47,6 +48,19 @@ class Storage:
         except FileNotFoundError:
             return
 
+    def make_folder(self, location: str) -> None:
+        """Make a folder where folders are things of their own; some clients write into one without making it."""
+        path = local_path(location)
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
+
+    def remove_empty_folder(self, location: str) -> None:
+        """Remove a folder if there is one and nothing is in it."""
+        path = local_path(location)
+        if path is not None:
+            with suppress(OSError):  # it is not there, or not empty: either way it is not to be removed
+                path.rmdir()
+
     def file_io(self, location: str) -> FileIO:
         """PyIceberg's way to a location, with the storage properties of this server."""
         return load_file_io(self._properties, location)
@@ -60,10 +74,11 @@ def local_path(location: str) -> Path | None:
 
 
 def _write_durably(path: Path, content: bytes) -> None:
+    changed = [path.parent]
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileNotFoundError:
-        _make_folder(path.parent)
+        changed += _make_folder(path.parent)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         left = memoryview(content)
@@ -75,18 +90,20 @@ def _write_durably(path: Path, content: bytes) -> None:
         raise
     finally:
         os.close(handle)
-    _flush_folder(path.parent)
+    # After the file: by then most file systems have written its folders too, and there is nothing left to wait for.
+    for folder in changed:
+        _flush_folder(folder)
 
 
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that a power cut takes none of them away."""
+def _make_folder(folder: Path) -> list[Path]:
+    """Make a folder and those above it. Returns the folders that have a new entry."""
     missing = []
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
     for each in reversed(missing):
         each.mkdir(exist_ok=True)
-        _flush_folder(each.parent)
+    return [each.parent for each in missing]
 
 
 def _flush_folder(folder: Path) -> None:
