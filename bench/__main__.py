@@ -50,6 +50,10 @@ def parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="publish 100,000 data files that are already in manifests")
     publish.add_argument("--rounds", type=int, default=3)
     publish.set_defaults(run=run_publish)
+    catalogs = commands.add_parser("catalog", help="catalogs: load, commit, list and create tables")
+    catalogs.add_argument("--rounds", type=int, default=3)
+    catalogs.add_argument("--seconds", type=float, default=2.0, help="of each operation of each contender, each round")
+    catalogs.set_defaults(run=run_catalogs)
     encoding = commands.add_parser("encoding", help="encode manifest entries")
     encoding.set_defaults(run=run_encoding)
     return top
@@ -108,6 +112,14 @@ def run_publish(arguments: argparse.Namespace) -> None:
         console.print(f"{name}: {value:.3f} s")
     console.print(f"{result['data_files']:,} data files cost {result['extra']:.3f} s more than an empty commit")
     console.print(f"kept in {save('publish', result)}")
+
+
+def run_catalogs(arguments: argparse.Namespace) -> None:
+    from bench.catalog import measure_catalogs, show  # imports Frazil, as above
+
+    result = measure_catalogs(arguments.rounds, arguments.seconds)
+    show(result, console)
+    console.print(f"kept in {save('catalog', result)}")
 
 
 def run_encoding(_: argparse.Namespace) -> None:

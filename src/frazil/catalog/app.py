@@ -80,7 +80,7 @@ def _routes(
     serve = _server(endpoint, backend, threads, announced)
     prefixed = endpoint.path.replace("{prefix}", backend.settings.name)
     for path in dict.fromkeys((prefixed, endpoint.path.replace("/{prefix}", ""))):
-        route = Route(path, serve, methods=[endpoint.method])
+        route = Route(path.replace("{plan-id}", "{plan_id}"), serve, methods=[endpoint.method])
         route.methods = {endpoint.method}  # Starlette would answer HEAD by GET
         yield route
 
@@ -110,7 +110,8 @@ def _server(
                     return endpoint.handler(call)
                 except NotInMemory:
                     call.inline = False
-            run = partial(run_once, call, endpoint.handler)
+            changes = endpoint.method in ("POST", "DELETE")
+            run = partial(run_once, call, endpoint.handler) if changes else partial(endpoint.handler, call)
             return await asyncio.get_running_loop().run_in_executor(threads, run)
         except CatalogError as error:
             return error_reply(error)

@@ -86,17 +86,6 @@ metrics_reports = Table(
     Index("frazil_metrics_reports_by_age", "received_at_ms"),
 )
 
-plans = Table(
-    "frazil_plans",
-    metadata,
-    Column("plan_id", String(36), primary_key=True),
-    Column("table_uuid", String(36), nullable=False),
-    Column("status", String(10), nullable=False),
-    Column("content", Text),
-    Column("expires_at_ms", BigInteger, nullable=False),
-    Index("frazil_plans_by_expiry", "expires_at_ms"),
-)
-
 counters = Table(
     "frazil_counters",
     metadata,

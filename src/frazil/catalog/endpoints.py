@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from starlette.responses import Response
 
-from frazil.catalog import config, metrics_reports, namespaces, table_commits, tables, views
+from frazil.catalog import config, metrics_reports, namespaces, plans, table_commits, tables, views
 from frazil.catalog.call import Call
 
 Handler: TypeAlias = Callable[[Call], Response]
@@ -46,6 +46,10 @@ ENDPOINTS: Final = (
     Endpoint("POST", _TABLES, "createTable", tables.create_table),
     Endpoint("POST", _TABLE + "/metrics", "reportMetrics", metrics_reports.report_metrics),
     Endpoint("GET", _TABLE + "/metrics", "listMetricsReports", metrics_reports.list_reports, announced=False),
+    Endpoint("POST", _TABLE + "/plan", "planTableScan", plans.plan_table_scan),
+    Endpoint("GET", _TABLE + "/plan/{plan-id}", "fetchPlanningResult", plans.fetch_planning_result),
+    Endpoint("DELETE", _TABLE + "/plan/{plan-id}", "cancelPlanning", plans.cancel_planning),
+    Endpoint("POST", _TABLE + "/tasks", "fetchScanTasks", plans.fetch_scan_tasks),
     Endpoint("POST", _TABLE + "/unregister", "unregisterTable", tables.unregister_table),
     Endpoint("GET", _NAMESPACE, "loadNamespaceMetadata", namespaces.load_namespace, inline=True),
     Endpoint("HEAD", _NAMESPACE, "namespaceExists", namespaces.namespace_exists, inline=True),

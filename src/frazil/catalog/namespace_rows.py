@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection, delete, func, insert, literal, select
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, literal, select
 from sqlalchemy.exc import IntegrityError
 
 from frazil.catalog.database_tables import iceberg_tables, namespace_properties
@@ -21,16 +21,27 @@ _PROPERTIES = namespace_properties.c
 _TABLES = iceberg_tables.c
 
 
+# Statements are made once: to make one costs several times what it costs to run it.
+_CATALOG, _NAMESPACE = bindparam("of_catalog"), bindparam("of_namespace")
+_ITS = and_(_PROPERTIES.catalog_name == _CATALOG, _PROPERTIES.namespace == _NAMESPACE)
+_LOOKS = (
+    select(literal(1)).where(_ITS).limit(1),
+    select(literal(1)).where(_TABLES.catalog_name == _CATALOG, _TABLES.table_namespace == _NAMESPACE).limit(1),
+)
+_ALL = select(_PROPERTIES.property_key, _PROPERTIES.property_value).where(_ITS)
+_HELD_MARK = select(_PROPERTIES.property_key).where(_ITS, _PROPERTIES.property_key == EXISTS).with_for_update(read=True)
+
+
+def _this(catalog: str, namespace: Namespace) -> dict[str, str]:
+    return {"of_catalog": catalog, "of_namespace": stored_namespace(namespace)}
+
+
 def exists(connection: Connection, catalog: str, namespace: Namespace) -> bool:
     """Whether the namespace is there, by the cheapest look that can tell."""
-    stored = stored_namespace(namespace)
-    looks = (
-        select(literal(1)).where(_PROPERTIES.catalog_name == catalog, _PROPERTIES.namespace == stored),
-        select(literal(1)).where(_TABLES.catalog_name == catalog, _TABLES.table_namespace == stored),
-    )
-    if any(connection.execute(look.limit(1)).first() for look in looks):
+    this = _this(catalog, namespace)
+    if any(connection.execute(look, this).first() for look in _LOOKS):
         return True
-    return bool(_children(connection, catalog, stored))
+    return bool(_children(connection, catalog, stored_namespace(namespace)))
 
 
 def require(connection: Connection, catalog: str, namespace: Namespace) -> None:
@@ -41,12 +52,7 @@ def require(connection: Connection, catalog: str, namespace: Namespace) -> None:
 
 def require_and_hold(connection: Connection, catalog: str, namespace: Namespace) -> None:
     """As `require`; and nobody drops the namespace until this transaction ends."""
-    mark = select(_PROPERTIES.property_key).where(
-        _PROPERTIES.catalog_name == catalog,
-        _PROPERTIES.namespace == stored_namespace(namespace),
-        _PROPERTIES.property_key == EXISTS,
-    )
-    if connection.execute(mark.with_for_update(read=True)).first() is None:
+    if connection.execute(_HELD_MARK, _this(catalog, namespace)).first() is None:
         require(connection, catalog, namespace)
 
 
@@ -71,10 +77,8 @@ def _taken(namespace: Namespace) -> AlreadyExists:
 
 def properties_of(connection: Connection, catalog: str, namespace: Namespace) -> dict[str, str]:
     """The properties of a namespace, none where it is not there."""
-    query = select(_PROPERTIES.property_key, _PROPERTIES.property_value).where(
-        _PROPERTIES.catalog_name == catalog, _PROPERTIES.namespace == stored_namespace(namespace)
-    )
-    return {key: value for key, value in connection.execute(query).tuples() if key != EXISTS}
+    found = connection.execute(_ALL, _this(catalog, namespace)).tuples()
+    return {key: value for key, value in found if key != EXISTS}
 
 
 def set_properties(connection: Connection, catalog: str, namespace: Namespace, properties: Mapping[str, str]) -> None:
@@ -97,10 +101,7 @@ def remove_properties(connection: Connection, catalog: str, namespace: Namespace
 
 def lock(connection: Connection, catalog: str, namespace: Namespace) -> None:
     """Keep others from changing the namespace, or making tables in it, until this transaction ends."""
-    query = select(_PROPERTIES.property_key).where(
-        _PROPERTIES.catalog_name == catalog, _PROPERTIES.namespace == stored_namespace(namespace)
-    )
-    connection.execute(query.with_for_update()).all()
+    connection.execute(_ALL.with_for_update(), _this(catalog, namespace)).all()
 
 
 def drop(connection: Connection, catalog: str, namespace: Namespace) -> None:

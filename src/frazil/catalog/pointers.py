@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from frazil.catalog.database_tables import TABLE, VIEW, iceberg_tables
@@ -27,6 +28,11 @@ class Identifier:
         return text_of(self.namespace, self.name)
 
     @property
+    def key(self) -> dict[str, str]:
+        """The parameters of the statements below, which name one row."""
+        return {"of_catalog": self.catalog, "of_namespace": stored_namespace(self.namespace), "of_name": self.name}
+
+    @property
     def row(self) -> dict[str, str]:
         """The primary key's columns."""
         return {
@@ -36,10 +42,33 @@ class Identifier:
         }
 
 
+# Statements are made once: to make one costs several times what it costs to run it.
+_THIS = and_(
+    _COLUMNS.catalog_name == bindparam("of_catalog"),
+    _COLUMNS.table_namespace == bindparam("of_namespace"),
+    _COLUMNS.table_name == bindparam("of_name"),
+)
+# A row of PyIceberg's or Java's first layout says nothing of its type, and is a table.
+_OF_KIND: Mapping[str, ColumnElement[bool]] = {
+    TABLE: or_(_COLUMNS.iceberg_type == TABLE, _COLUMNS.iceberg_type.is_(None)),
+    VIEW: _COLUMNS.iceberg_type == VIEW,
+}
+_KIND_OF = select(_COLUMNS.iceberg_type, _COLUMNS.table_name).where(_THIS)
+_FIND = {kind: select(_COLUMNS.metadata_location).where(_THIS, of) for kind, of in _OF_KIND.items()}
+_STANDING = {
+    kind: update(iceberg_tables).where(_THIS, of, _COLUMNS.metadata_location == bindparam("old"))
+    for kind, of in _OF_KIND.items()
+}
+_HOLD = {kind: row.values(metadata_location=bindparam("old")) for kind, row in _STANDING.items()}
+_SWAP = {
+    kind: row.values(metadata_location=bindparam("new"), previous_metadata_location=bindparam("old"))
+    for kind, row in _STANDING.items()
+}
+
+
 def find(connection: Connection, identifier: Identifier, kind: str) -> str | None:
     """The metadata location of a table or a view, or None where there is none."""
-    query = select(_COLUMNS.metadata_location).where(_is(identifier), _is_of(kind))
-    return connection.execute(query).scalar()
+    return connection.execute(_FIND[kind], identifier.key).scalar()
 
 
 def get(connection: Connection, identifier: Identifier, kind: str) -> str:
@@ -59,7 +88,7 @@ def missing(identifier: Identifier, kind: str) -> NoSuchTable | NoSuchView:
 
 def kind_of(connection: Connection, identifier: Identifier) -> str | None:
     """Whether a name is a table's or a view's, or free."""
-    found = connection.execute(select(_COLUMNS.iceberg_type, _COLUMNS.table_name).where(_is(identifier))).first()
+    found = connection.execute(_KIND_OF, identifier.key).first()
     return None if found is None else found[0] or TABLE
 
 
@@ -91,26 +120,20 @@ def register(connection: Connection, identifier: Identifier, kind: str, location
 
 def swap(connection: Connection, identifier: Identifier, kind: str, old: str, new: str) -> bool:
     """Compare and swap: point at `new` if the name still points at `old`. False if another commit was first."""
-    change = (
-        update(iceberg_tables)
-        .where(_is(identifier), _is_of(kind), _COLUMNS.metadata_location == old)
-        .values(metadata_location=new, previous_metadata_location=old)
-    )
-    return connection.execute(change).rowcount == 1
+    return connection.execute(_SWAP[kind], {**identifier.key, "old": old, "new": new}).rowcount == 1
 
 
 def hold(connection: Connection, identifier: Identifier, kind: str, location: str) -> bool:
     """As `swap` with nothing to change: True if the name still points there, and does until this transaction ends."""
-    same = update(iceberg_tables).where(_is(identifier), _is_of(kind), _COLUMNS.metadata_location == location)
-    return connection.execute(same.values(metadata_location=location)).rowcount == 1
+    return connection.execute(_HOLD[kind], {**identifier.key, "old": location}).rowcount == 1
 
 
 def remove(connection: Connection, identifier: Identifier, kind: str, location: str | None = None) -> bool:
     """Take the name away; with `location` only if it still points there."""
-    gone = delete(iceberg_tables).where(_is(identifier), _is_of(kind))
+    gone = delete(iceberg_tables).where(_THIS, _OF_KIND[kind])
     if location is not None:
         gone = gone.where(_COLUMNS.metadata_location == location)
-    return connection.execute(gone).rowcount == 1
+    return connection.execute(gone, identifier.key).rowcount == 1
 
 
 def rename(connection: Connection, source: Identifier, target: Identifier, kind: str) -> None:
@@ -120,9 +143,9 @@ def rename(connection: Connection, source: Identifier, target: Identifier, kind:
     if source == target:
         return
     refuse_taken(connection, target, kind)
-    change = update(iceberg_tables).where(_is(source), _is_of(kind)).values(target.row)
+    change = update(iceberg_tables).where(_THIS, _OF_KIND[kind]).values(target.row)
     try:
-        if connection.execute(change).rowcount != 1:
+        if connection.execute(change, source.key).rowcount != 1:
             raise missing(source, kind)
     except IntegrityError as error:
         raise taken(target, kind, kind) from error
@@ -134,20 +157,11 @@ def names(
     """The names in a namespace in order, those that follow `after`, `limit` of them at most."""
     query = (
         select(_COLUMNS.table_name)
-        .where(_COLUMNS.catalog_name == catalog, _COLUMNS.table_namespace == stored_namespace(namespace), _is_of(kind))
+        .where(
+            _COLUMNS.catalog_name == catalog, _COLUMNS.table_namespace == stored_namespace(namespace), _OF_KIND[kind]
+        )
         .order_by(_COLUMNS.table_name)
     )
     if after is not None:
         query = query.where(_COLUMNS.table_name > after)
     return [row[0] for row in connection.execute(query.limit(limit) if limit is not None else query)]
-
-
-def _is(identifier: Identifier) -> ColumnElement[bool]:
-    return and_(*(_COLUMNS[column] == value for column, value in identifier.row.items()))
-
-
-def _is_of(kind: str) -> ColumnElement[bool]:
-    """A row of PyIceberg's or Java's first layout says nothing of its type, and is a table."""
-    if kind == TABLE:
-        return or_(_COLUMNS.iceberg_type == TABLE, _COLUMNS.iceberg_type.is_(None))
-    return _COLUMNS.iceberg_type == kind

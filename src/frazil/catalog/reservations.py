@@ -43,6 +43,8 @@ def work_for(
     metadata: Document, requirements: Sequence[Any], updates: Sequence[Any], added: set[int], now_ms: int
 ) -> tuple[Callable[[Connection], None], ...]:
     """What a commit has to do to the reservations of its table, in its own transaction. Checks the request's form at once."""
+    if not requirements and not updates:
+        return ()
     table = str(metadata.get("table-uuid"))
     taken = {snapshot["snapshot-id"] for snapshot in metadata.get("snapshots") or ()}
     work: list[Callable[[Connection], None]] = []

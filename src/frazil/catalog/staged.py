@@ -103,6 +103,9 @@ def finalise(call: Call, identifier: Identifier, requirements: Sequence[Any], up
     keep = backend.settings.staging == "table"
     previous = base.location if keep else None
     metadata = apply_updates(base.metadata, updates, now_ms=now_ms, previous_location=previous)
+    if keep and metadata is base.metadata:  # nothing was added to what was staged, but its file stays and must be known
+        entry = {"metadata-file": base.location, "timestamp-ms": metadata["last-updated-ms"]}
+        metadata = {**metadata, "metadata-log": [entry]}
     change = prepare(
         backend, identifier, TABLE, None, metadata, (holding_namespace(identifier), _take(marker)), previous
     )

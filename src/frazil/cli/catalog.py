@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 @click.option("--allow-location", multiple=True, metavar="URL", help="Where tables may lie beside the warehouse.")
 @click.option("--staging", type=click.Choice(["internal", "table"]), default="internal", show_default=True,
               help="Where the metadata of a staged create lies until it is finalised.")  # fmt: skip
+@click.option(
+    "--staged-for", default=86400.0, metavar="SECONDS", help="How long a staged create is kept.  [default: a day]"
+)
+@click.option("--janitor-every", default=60.0, show_default=True, metavar="SECONDS", help="How often to clean up.")
+@click.option("--namespace-separator", default="%1F", show_default=True, help="Announced to clients, percent-encoded.")
 @click.option("--insecure-without-authentication", "insecure", is_flag=True,
               help="Listen beyond this machine although anybody may do anything.")  # fmt: skip
 def command(host: str, port: int, workers: int, insecure: bool, **options: Any) -> None:
@@ -74,6 +79,9 @@ def _settings(
     defaults: tuple[str, ...],
     allow_location: tuple[str, ...],
     staging: str,
+    staged_for: float,
+    janitor_every: float,
+    namespace_separator: str,
 ) -> ServerSettings:
     from frazil.catalog.settings import ServerSettings, stage_create_enabled
 
@@ -96,6 +104,9 @@ def _settings(
         defaults=_pairs("--default", defaults),
         stage_create=stage_create_enabled(os.environ),
         staging=staging,
+        staged_for=staged_for,
+        janitor_every=janitor_every,
+        namespace_separator=namespace_separator,
     )
 
 

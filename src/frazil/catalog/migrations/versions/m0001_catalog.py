@@ -30,7 +30,6 @@ def upgrade() -> None:
     _create_staged_tables()
     _create_idempotency_keys()
     _create_metrics_reports()
-    _create_plans()
     counters = op.create_table(
         "frazil_counters",
         sa.Column("name", sa.String(64), primary_key=True),
@@ -115,16 +114,4 @@ def _create_metrics_reports() -> None:
         sa.Column("report", sa.Text, nullable=False),
         sa.Index("frazil_metrics_reports_by_table", "catalog_name", "table_namespace", "table_name", "received_at_ms"),
         sa.Index("frazil_metrics_reports_by_age", "received_at_ms"),
-    )
-
-
-def _create_plans() -> None:
-    op.create_table(
-        "frazil_plans",
-        sa.Column("plan_id", sa.String(36), primary_key=True),
-        sa.Column("table_uuid", sa.String(36), nullable=False),
-        sa.Column("status", sa.String(10), nullable=False),
-        sa.Column("content", sa.Text),
-        sa.Column("expires_at_ms", sa.BigInteger, nullable=False),
-        sa.Index("frazil_plans_by_expiry", "expires_at_ms"),
     )
