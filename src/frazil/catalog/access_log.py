@@ -70,53 +70,59 @@ def note_operation(scope: Scope, operation: str) -> None:
 
 
 class RequestMetrics:
-    """The numbers about requests."""
+    """The numbers about requests to one process. A port that several share answers for one of them at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: str) -> None:
+        self._process = process
         self.requests = Counter(
-            "frazil_catalog_requests_total", "Requests by operation and status.", ("operation", "status")
+            "frazil_catalog_requests_total", "Requests by operation and status.", ("process", "operation", "status")
         )
         self.seconds = Histogram(
-            "frazil_catalog_request_seconds", "Seconds from a request to the end of its reply.", ("operation",)
+            "frazil_catalog_request_seconds",
+            "Seconds from a request to the end of its reply.",
+            ("process", "operation"),
         )
-        self.refused = Counter("frazil_catalog_refused_total", "Requests refused with 401 or 403.", ("status",))
         self.changes = Counter(
-            "frazil_catalog_changes_total", "Changes by operation and outcome.", ("operation", "outcome")
+            "frazil_catalog_changes_total", "Changes by operation and outcome.", ("process", "operation", "outcome")
         )
         self.in_flight = 0
 
     def note(self, record: Record, seconds: float) -> None:
         """A request is over."""
-        self.requests.add(record.operation, str(record.status))
-        self.seconds.observe(seconds, record.operation)
-        if record.status in (401, 403):
-            self.refused.add(str(record.status))
+        self.requests.add(self._process, record.operation, str(record.status))
+        self.seconds.observe(seconds, self._process, record.operation)
         if record.operation not in READING:
-            self.changes.add(record.operation, _outcome(record.status))
+            self.changes.add(self._process, record.operation, _outcome(record.status))
 
     def all(self) -> list[Metric]:
         """What /metrics shows."""
-        in_flight = Gauge("frazil_catalog_requests_in_flight", "Requests not answered yet.", lambda: self.in_flight)
-        return [self.requests, self.seconds, self.refused, self.changes, in_flight]
+        name, told = "frazil_catalog_requests_in_flight", "Requests not answered yet."
+        return [self.requests, self.seconds, self.changes, Gauge(name, told, lambda: self.in_flight)]
 
 
 class AccessLog:
     """The outermost middleware: it gives each request an id, and tells how the request ended."""
 
     def __init__(
-        self, app: ASGIApp, log: JsonLines | None, metrics: RequestMetrics, clock: Callable[[], float]
+        self,
+        app: ASGIApp,
+        log: JsonLines | None,
+        metrics: RequestMetrics,
+        wall_clock: Callable[[], float],
+        stopwatch: Callable[[], float],
     ) -> None:
         self._app = app
         self._log = log
         self._metrics = metrics
-        self._clock = clock
+        self._wall_clock = wall_clock
+        self._stopwatch = stopwatch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        record, began = Record(_request_id(scope)), self._clock()
+        record, began = Record(_request_id(scope)), self._stopwatch()
         scope[RECORD] = record
 
         async def watch(message: Message) -> None:
@@ -132,7 +138,7 @@ class AccessLog:
             await self._app(scope, receive, watch)
         finally:
             self._metrics.in_flight -= 1
-            seconds = self._clock() - began
+            seconds = self._stopwatch() - began
             self._metrics.note(record, seconds)
             if self._log is not None:
                 self._write(self._log, scope, record, seconds)
@@ -140,7 +146,7 @@ class AccessLog:
     def _write(self, log: JsonLines, scope: Scope, record: Record, seconds: float) -> None:
         caller = scope.get(PRINCIPAL)
         common = {
-            "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(self._wall_clock(), UTC).isoformat(timespec="milliseconds"),
             "request_id": record.request_id,
             "principal": repr(caller) if isinstance(caller, Caller) else None,
             "operation": record.operation,
