@@ -209,6 +209,11 @@ def place_requests(base: str) -> dict[str, tuple[str, str, Any]]:
             "POST", "namespaces/db/tables", {"name": "new", "schema": SCHEMA, "properties": {"write.data.path": base}}
         ),
         "set-location": ("POST", commit, {"requirements": [], "updates": [{"action": "set-location", "location": base}]}),
+        "create a view with a location": (
+            "POST", "namespaces/db/views",
+            {"name": "v", "schema": SCHEMA, "view-version": VIEW, "properties": {}, "location": base},
+        ),
+        "register a view": ("POST", "namespaces/db/register-view", {"name": "v", "metadata-location": f"{base}/v1.json"}),
         **{
             name: ("POST", commit, {"requirements": [], "updates": [{"action": "set-properties", "updates": {name: base}}]})
             for name in ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")

@@ -16,7 +16,6 @@ from starlette.types import ASGIApp
 
 from frazil.catalog.access_log import AccessLog, JsonLines, RequestMetrics
 from frazil.catalog.authentication import Authentication, Bearers, NoAuthentication
-from frazil.catalog.authorization import Grants
 from frazil.catalog.backend import Backend
 from frazil.catalog.call import Call
 from frazil.catalog.database import Database
@@ -109,7 +108,7 @@ def _delegation(backend: Backend, settings: GuardSettings) -> Delegation:
         role = RoleToAssume(settings.s3_role_arn, settings.sts_endpoint, settings.s3_credential_seconds)
         source = CredentialSource(store, role, backend.clock_ms)
     signer = Signer(store) if settings.remote_signing else None
-    return Delegation(backend.settings.name, store, source, signer, Grants())
+    return Delegation(backend.settings.name, backend.settings.roots, store, source, signer)
 
 
 def _exposing(metrics: list[Metric]) -> Callable[[Call], Response]:

@@ -20,6 +20,7 @@ from frazil.catalog.database_tables import TABLE
 from frazil.catalog.document import Document
 from frazil.catalog.endpoints import Endpoint
 from frazil.catalog.errors import Forbidden, NoSuchTable
+from frazil.catalog.locations import lies_in
 from frazil.catalog.naming import Namespace
 from frazil.catalog.s3_credentials import CredentialSource, S3Store
 from frazil.catalog.s3_places import S3Place, folders_of
@@ -35,6 +36,7 @@ class Delegation:
     """The server's `Vendor`, and the endpoints that go with it. What is not configured is not offered."""
 
     prefix: str
+    roots: tuple[str, ...]
     store: S3Store
     source: CredentialSource | None = None
     signer: Signer | None = None
@@ -48,7 +50,7 @@ class Delegation:
     def access(self, principal: Any, delegation: str | None, _location: str, metadata: Document) -> StorageAccess:
         """What goes into a reply with this metadata: of the ways that the client asks for, the first that is offered."""
         asked = [each.strip().lower() for each in (delegation or "").split(",")]
-        folders = folders_of(metadata)
+        folders = self._folders(metadata)
         touch = _first_touch(principal)
         if not folders or touch is None or touch.place.name is None:
             return NOTHING
@@ -85,8 +87,12 @@ class Delegation:
         else:
             call.authorize(identifier.namespace, identifier.name)
             documents = _documents(call, staged_too=True)
-        folders = [folder for document in documents for folder in folders_of(document)]
+        folders = [folder for document in documents for folder in self._folders(document)]
         return reply(self.signer.sign(request, folders))
+
+    def _folders(self, metadata: Document) -> tuple[S3Place, ...]:
+        """The table's own. One that another program has put outside the warehouse is not ours to give."""
+        return tuple(each for each in folders_of(metadata) if lies_in(each.location, self.roots))
 
     def _vended(
         self, source: CredentialSource, principal: Any, touch: Touch, folders: tuple[S3Place, ...]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from frazil.catalog import namespace_rows, pointers, staged
 from frazil.catalog.call import Call, no_content, reply
-from frazil.catalog.commit import LostRace, commit, prepare, retried
+from frazil.catalog.commit import LostRace, check_places, commit, prepare, retried
 from frazil.catalog.database_tables import TABLE
 from frazil.catalog.document import Document, read_object, read_string
 from frazil.catalog.errors import NotSupported
@@ -130,6 +130,7 @@ def register_table(call: Call) -> Response:
             pointers.refuse_taken(connection, identifier, TABLE)
     document = call.backend.store.load_foreign(location)
     check_table_metadata(document.metadata)
+    check_places(call.backend, document.metadata, None)
 
     def work(connection: Connection) -> None:
         staged.holding_namespace(identifier)(connection)
