@@ -54,7 +54,7 @@ class GuardedCatalog:
 
     uri: str
     backend: Backend
-    log: io.StringIO
+    log: io.BytesIO
     root: Credential | None
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -137,7 +137,7 @@ def guarded_catalogs(folder: Path) -> Iterator[Start]:
             server = ServerSettings(
                 f"sqlite:///{folder}/catalog.db", warehouse or f"file://{folder}/warehouse", storage=storage or {}
             )
-            backend, log = Backend.open(server), io.StringIO()
+            backend, log = Backend.open(server), io.BytesIO()
             if clock_ms is not None:
                 backend = replace(backend, clock_ms=clock_ms)
             guard = Guard.around(backend, GuardSettings(**{"remember_seconds": 0.001, **settings}), JsonLines(log))

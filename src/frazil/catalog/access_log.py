@@ -5,7 +5,6 @@ A line holds no header but the request id, no query and no body: those are where
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import threading
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
+import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frazil.catalog.access import PRINCIPAL
@@ -32,21 +32,23 @@ READING: Final = frozenset(
     }
 )  # fmt: skip
 """The operations that change nothing that another caller could see. All others are audited."""
+_FREQUENT: Final = frozenset({"health", "ready", "metrics"})
+"""Asked for every few seconds, by machines: told only when they fail."""
 _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 class JsonLines:
     """Writes one JSON object per line. Thread-safe, and many processes may share the stream: a line is one write."""
 
-    def __init__(self, stream: IO[str] | None = None) -> None:
-        self._stream = stream or sys.stdout
+    def __init__(self, stream: IO[bytes] | None = None) -> None:
+        self._stream = stream or sys.stdout.buffer
         self._lock = threading.Lock()
 
     def write(self, **fields: Any) -> None:
         """One line; fields that are None are left out."""
-        line = json.dumps({key: value for key, value in fields.items() if value is not None}, ensure_ascii=True)
+        line = orjson.dumps({key: value for key, value in fields.items() if value is not None})
         with self._lock:
-            self._stream.write(line + "\n")
+            self._stream.write(line + b"\n")
             self._stream.flush()
 
 
@@ -140,7 +142,7 @@ class AccessLog:
             self._metrics.in_flight -= 1
             seconds = self._stopwatch() - began
             self._metrics.note(record, seconds)
-            if self._log is not None:
+            if self._log is not None and not (record.operation in _FREQUENT and record.status == 200):
                 self._write(self._log, scope, record, seconds)
 
     def _write(self, log: JsonLines, scope: Scope, record: Record, seconds: float) -> None:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from frazil.catalog.access_log import AccessLog, JsonLines, RequestMetrics
+from frazil.catalog.app import create_app
 from frazil.catalog.authentication import Authentication, Bearers, NoAuthentication
 from frazil.catalog.backend import Backend
 from frazil.catalog.call import Call
@@ -72,6 +73,12 @@ class Guard:
         )
         limits = Limits(self.settings.max_request_bytes, self.settings.max_nesting, self.settings.request_seconds)
         return AccessLog(RequestLimits(inner, limits), self.log, self.metrics, time.time, time.perf_counter)
+
+
+def guarded_app(backend: Backend, settings: GuardSettings) -> ASGIApp:
+    """The whole server: the app of this backend, behind its guard."""
+    guard = Guard.around(backend, settings)
+    return guard.wrap(create_app(guard.backend, also=guard.endpoints))
 
 
 def _authenticated(app: ASGIApp, backend: Backend, settings: GuardSettings) -> ASGIApp:
