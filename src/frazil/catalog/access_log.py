@@ -124,26 +124,18 @@ class AccessLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        record, began = Record(_request_id(scope)), self._stopwatch()
-        scope[RECORD] = record
-
-        async def watch(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                record.status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", record.request_id.encode())]
-            else:
-                record.bytes += len(message.get("body", b""))
-            await send(message)
-
+        watch = _Watch(scope, Record(_request_id(scope)), send, self._tell, self._stopwatch)
         self._metrics.in_flight += 1
         try:
             await self._app(scope, receive, watch)
         finally:
             self._metrics.in_flight -= 1
-            seconds = self._stopwatch() - began
-            self._metrics.note(record, seconds)
-            if self._log is not None and not (record.operation in _FREQUENT and record.status == 200):
-                self._write(self._log, scope, record, seconds)
+            watch.tell()
+
+    def _tell(self, scope: Scope, record: Record, seconds: float) -> None:
+        self._metrics.note(record, seconds)
+        if self._log is not None and not (record.operation in _FREQUENT and record.status == 200):
+            self._write(self._log, scope, record, seconds)
 
     def _write(self, log: JsonLines, scope: Scope, record: Record, seconds: float) -> None:
         caller = scope.get(PRINCIPAL)
@@ -165,6 +157,45 @@ class AccessLog:
         )
         if record.operation not in READING:
             log.write(log="audit", **common, on=_touched(caller), outcome=_outcome(record.status))
+
+
+class _Watch:
+    """Stands between the app and the client. A request is told of just before the end of its reply is sent, so whoever has
+    heard that a change was made finds its line.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        record: Record,
+        send: Send,
+        tell: Callable[[Scope, Record, float], None],
+        stopwatch: Callable[[], float],
+    ) -> None:
+        self._scope, self._record, self._send, self._tell, self._stopwatch = scope, record, send, tell, stopwatch
+        self._began = stopwatch()
+        self._start: Message | None = None
+        self._told = False
+        scope[RECORD] = record
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._record.status = message["status"]
+            request_id = (b"x-request-id", self._record.request_id.encode())
+            self._start = {**message, "headers": [*message.get("headers", ()), request_id]}
+            return
+        self._record.bytes += len(message.get("body", b""))
+        if not message.get("more_body"):
+            self.tell()
+        if self._start is not None:
+            start, self._start = self._start, None
+            await self._send(start)
+        await self._send(message)
+
+    def tell(self) -> None:
+        if not self._told:
+            self._told = True
+            self._tell(self._scope, self._record, self._stopwatch() - self._began)
 
 
 def _request_id(scope: Scope) -> str:
