@@ -115,7 +115,8 @@ class Signer:
             if request.method == "POST" and query.keys() <= {"delete", "x-id"} and "delete" in query:
                 return all(holding(folders, S3Place(place.bucket, key)) for key in _keys_to_delete(request.body))
             return False
-        return query.keys() <= _HARMLESS.get(request.method, frozenset()) and holding(folders, place)
+        harmless = _HARMLESS.get(request.method)
+        return harmless is not None and query.keys() <= harmless and holding(folders, place)
 
     def _check_headers(self, request: SignRequest, folders: Sequence[S3Place]) -> None:
         for name, values in request.headers.items():
