@@ -26,12 +26,19 @@ class Authorizer(Protocol):
         transaction, the finalising of a staged create) is checked once for each, under the operation it amounts to.
         """
 
+    def may_see(self, principal: Any, namespace: Namespace, name: str | None = None) -> bool:
+        """Whether a list holds this namespace, table or view."""
+
 
 class AllowAll:
     """No authentication: everybody may do everything."""
 
     def check(self, *_: Any) -> None:
         """Allowed."""
+
+    def may_see(self, *_about: object) -> bool:
+        """Everything."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,11 @@ class StorageAccess:
 
 
 class Vendor(Protocol):
-    """Gives out access to the files of a table."""
+    """Gives out access to the files of a table. `waits`: it may have to ask somebody first."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether `access` must not be called in the thread that serves everybody."""
 
     def access(self, principal: Any, delegation: str | None, location: str, metadata: Document) -> StorageAccess:
         """For a table's metadata and the value of `X-Iceberg-Access-Delegation`. Called for each reply with metadata."""
@@ -61,6 +72,8 @@ class Vendor(Protocol):
 
 class NoVendor:
     """Clients bring credentials of their own."""
+
+    waits = False
 
     def access(self, *_: Any) -> StorageAccess:
         """Nothing to add."""

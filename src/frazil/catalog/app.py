@@ -22,6 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frazil.catalog.access import PRINCIPAL
+from frazil.catalog.access_log import note_operation
 from frazil.catalog.backend import Backend
 from frazil.catalog.call import Call, error_reply
 from frazil.catalog.endpoints import ENDPOINTS, Endpoint
@@ -88,10 +89,11 @@ def _routes(
 def _server(
     endpoint: Endpoint, backend: Backend, threads: ThreadPoolExecutor, announced: tuple[str, ...]
 ) -> Callable[[Request], Awaitable[Response]]:
-    inline = endpoint.inline and backend.database.is_sqlite
+    inline = endpoint.inline and backend.database.is_sqlite and not backend.vendor.waits
 
     async def serve(request: Request) -> Response:
         scope = request.scope
+        note_operation(scope, endpoint.operation)
         call = Call(
             backend=backend,
             operation=endpoint.operation,

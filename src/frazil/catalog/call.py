@@ -102,6 +102,10 @@ class Call:
         """Raise `Forbidden` unless the caller may do this to that."""
         self.backend.authorizer.check(self.principal, operation or self.operation, namespace, name)
 
+    def sees(self, namespace: Namespace, name: str | None = None) -> bool:
+        """Whether a list for the caller holds this."""
+        return self.backend.authorizer.may_see(self.principal, namespace, name)
+
     @cached_property
     def idempotency_key(self) -> str | None:
         """The client's key for this request, or None."""

@@ -18,7 +18,7 @@ from frazil.catalog.database_tables import TABLE
 from frazil.catalog.document import Document
 from frazil.catalog.errors import CatalogError, CommitFailed, CommitStateUnknown
 from frazil.catalog.idempotency import KeyUsed
-from frazil.catalog.locations import checked_location, metadata_folder
+from frazil.catalog.locations import checked_location, folders_of, lies_in
 from frazil.catalog.metadata_store import MetadataDocument, new_metadata_location
 from frazil.catalog.pointers import Identifier
 from frazil.steps import step
@@ -79,8 +79,9 @@ def prepare(
 
 def check_places(backend: Backend, metadata: Document, old: Document | None) -> None:
     """Refuse metadata that leads out of the warehouse; what a table had before it may keep."""
-    for place in (str(metadata["location"]), metadata_folder(metadata)):
-        if old is None or place not in (old["location"], metadata_folder(old)):
+    before = set(folders_of(old)) if old else set()
+    for place in folders_of(metadata):
+        if place not in before:
             checked_location(place, backend.settings.roots)
 
 
@@ -163,8 +164,10 @@ def _tidy(backend: Backend, change: Change) -> None:
     backend.store.release(change.old.location)
     properties = change.new.metadata.get("properties") or {}
     if change.kind == TABLE and str(properties.get(DELETE_AFTER_COMMIT, "false")).lower() == "true":
+        own = folders_of(change.new.metadata)
         for location in _logged(change.old.metadata) - _logged(change.new.metadata):
-            backend.store.forget(location)
+            if lies_in(location, own):  # metadata that was registered may name anybody's files
+                backend.store.forget(location)
 
 
 def _logged(metadata: Document) -> set[str]:

@@ -140,7 +140,9 @@ def _engine(url: str, connections: int, *, autocommit: bool) -> Engine:
     if backend in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"} if autocommit else {}
-        return create_engine(parsed, pool_size=connections, max_overflow=0, pool_pre_ping=True, **options)
+        return create_engine(
+            parsed, pool_size=connections, max_overflow=0, pool_pre_ping=True, hide_parameters=True, **options
+        )
     raise BadInput(f"--db {url}: the catalog keeps its pointers in SQLite or PostgreSQL, not in {backend}")
 
 
@@ -150,6 +152,7 @@ def _sqlite_engine(url: str, connections: int, autocommit: bool) -> Engine:
         poolclass=QueuePool,
         pool_size=connections if autocommit else 1,
         max_overflow=0,
+        hide_parameters=True,  # a message in a log must not hold what was being stored: hashes, keys
         connect_args={"timeout": _BUSY_SECONDS, "isolation_level": None, "check_same_thread": False},
     )
 

@@ -12,6 +12,13 @@ from frazil.catalog.errors import Forbidden, InvalidRequest
 from frazil.catalog.naming import Namespace, folder_name
 
 METADATA_PATH = "write.metadata.path"
+FILE_FOLDERS = (
+    "write.data.path",
+    METADATA_PATH,
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+"""The properties by which a table keeps files somewhere else than under its location."""
 _LONGEST = 900
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -27,6 +34,21 @@ def metadata_folder(metadata: Mapping[str, Any]) -> str:
     """The folder of a table's or view's metadata files."""
     chosen = (metadata.get("properties") or {}).get(METADATA_PATH)
     return str(chosen).rstrip("/") if chosen else f"{str(metadata['location']).rstrip('/')}/metadata"
+
+
+def folders_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where the files of a table or view lie: its location, and what its properties name beside it."""
+    properties = metadata.get("properties") or {}
+    chosen = [str(properties[name]).rstrip("/") for name in FILE_FOLDERS if properties.get(name)]
+    return tuple(dict.fromkeys([str(metadata["location"]).rstrip("/"), *chosen]))
+
+
+def lies_in(location: object, roots: tuple[str, ...]) -> bool:
+    """Whether `checked_location` has nothing against it."""
+    try:
+        return bool(checked_location(location, roots))
+    except (Forbidden, InvalidRequest):
+        return False
 
 
 def checked_location(location: object, roots: tuple[str, ...]) -> str:

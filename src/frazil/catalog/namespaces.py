@@ -13,6 +13,7 @@ from frazil.catalog.errors import UnprocessableEntity
 from frazil.catalog.idempotency import Recorded
 from frazil.catalog.naming import Namespace, checked_namespace, namespace_from_stored, stored_namespace
 from frazil.catalog.pages import Page
+from frazil.catalog.places import authorize_base
 
 
 def list_namespaces(call: Call) -> Response:
@@ -24,7 +25,7 @@ def list_namespaces(call: Call) -> Response:
         if parent:
             rows.require(connection, catalog, parent)
         found = rows.children(connection, catalog, parent)
-    following = [stored_namespace(each) for each in found]
+    following = [stored_namespace(each) for each in found if call.sees(each)]
     following = sorted(each for each in following if page.after is None or each > page.after)
     shown, token = page.cut(following)
     return reply({"namespaces": [list(namespace_from_stored(each)) for each in shown], "next-page-token": token})
@@ -35,6 +36,7 @@ def create_namespace(call: Call) -> Response:
     namespace = checked_namespace(read_list(call.document, "namespace"))
     properties = rows.checked_properties(_optional_map(call.document, "properties"))
     call.authorize(namespace)
+    authorize_base(call, namespace, properties)
     body = orjson.dumps({"namespace": list(namespace), "properties": properties})
     call.write(
         lambda connection: rows.create(connection, call.backend.settings.name, namespace, properties),
@@ -75,6 +77,7 @@ def update_properties(call: Call) -> Response:
     updates = rows.checked_properties(_optional_map(call.document, "updates"))
     removals = [] if call.document.get("removals") is None else read_strings(call.document, "removals")
     call.authorize(namespace)
+    authorize_base(call, namespace, updates)
     if both := sorted(set(updates) & set(removals)):
         raise UnprocessableEntity(f"Invalid namespace update, cannot simultaneously set and remove keys: {both}")
     found = call.write(

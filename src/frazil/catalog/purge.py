@@ -14,8 +14,7 @@ from pyiceberg.manifest import read_manifest_list
 
 from frazil.catalog.backend import Backend
 from frazil.catalog.document import Document
-from frazil.catalog.errors import Forbidden, InvalidRequest
-from frazil.catalog.locations import checked_location
+from frazil.catalog.locations import folders_of, lies_in
 from frazil.catalog.metadata_store import MetadataDocument
 
 _LOG = logging.getLogger(__name__)
@@ -39,22 +38,19 @@ def _purge(backend: Backend, document: MetadataDocument) -> None:
 
 
 def files_of(backend: Backend, document: MetadataDocument) -> Iterator[str]:
-    """Every file that the metadata leads to, each once, those first that others lead to. Files outside the warehouse stay."""
+    """Every file that the metadata leads to, each once, those first that others lead to.
+
+    Files outside the table's own folders stay: a manifest may name anybody's.
+    """
+    own = folders_of(document.metadata)
     metadata, io = document.metadata, backend.store.storage.file_io(document.location)
     seen: set[str] = set()
     collects_garbage = str((metadata.get("properties") or {}).get(_GC_ENABLED, "true")).lower() == "true"
     for location in _found(metadata, io, data=collects_garbage):
-        if location not in seen and _is_inside(location, backend):
+        if location not in seen and lies_in(location, own):
             seen.add(location)
             yield location
     yield document.location
-
-
-def _is_inside(location: str, backend: Backend) -> bool:
-    try:
-        return bool(checked_location(location, backend.settings.roots))
-    except (Forbidden, InvalidRequest):
-        return False
 
 
 def _found(metadata: Document, io: FileIO, data: bool) -> Iterator[str]:

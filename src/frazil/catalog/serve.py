@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from frazil.errors import BadInput, StorageFailed
 
@@ -24,7 +24,7 @@ _DRAIN_SECONDS = 30
 _KEEP_ALIVE_SECONDS = 75
 _FASTEST_DEATH_SECONDS = 2.0
 
-BuildApp = Callable[[], Starlette]
+BuildApp = Callable[[], ASGIApp]
 
 
 def is_loopback(host: str) -> bool:

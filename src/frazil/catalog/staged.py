@@ -23,6 +23,7 @@ from frazil.catalog.errors import AlreadyExists, CatalogError, CommitFailed
 from frazil.catalog.idempotency import Recorded
 from frazil.catalog.locations import default_location, metadata_folder
 from frazil.catalog.metadata_store import MetadataDocument
+from frazil.catalog.places import authorize_places
 from frazil.catalog.pointers import Identifier
 from frazil.catalog.requirements import check_requirements
 from frazil.catalog.table_metadata import metadata_from_updates
@@ -106,6 +107,7 @@ def finalise(call: Call, identifier: Identifier, requirements: Sequence[Any], up
     if keep and metadata is base.metadata:  # nothing was added to what was staged, but its file stays and must be known
         entry = {"metadata-file": base.location, "timestamp-ms": metadata["last-updated-ms"]}
         metadata = {**metadata, "metadata-log": [entry]}
+    authorize_places(call, identifier, metadata, base.metadata)
     change = prepare(
         backend, identifier, TABLE, None, metadata, (holding_namespace(identifier), _take(marker)), previous
     )
@@ -118,7 +120,9 @@ def _synthesised(call: Call, identifier: Identifier, updates: Sequence[Any]) -> 
     with backend.database.read() as connection:
         parents = namespace_rows.properties_of(connection, identifier.catalog, identifier.namespace)
     location = default_location(backend.settings.warehouse, parents, identifier.namespace, identifier.name, uuid)
-    return metadata_from_updates(updates, table_uuid=uuid, location=location, now_ms=backend.clock_ms())
+    metadata = metadata_from_updates(updates, table_uuid=uuid, location=location, now_ms=backend.clock_ms())
+    authorize_places(call, identifier, metadata, {"location": location})
+    return metadata
 
 
 def holding_namespace(identifier: Identifier) -> Callable[[Connection], None]:
@@ -219,3 +223,13 @@ def _remove_files(backend: Backend, metadata_location: str, location: str) -> bo
     for folder in (f"{location}/metadata", location):
         backend.store.storage.remove_empty_folder(folder)
     return True
+
+
+def locations(backend: Backend, identifier: Identifier) -> list[str]:
+    """The metadata files of the tables that are staged under a name now."""
+    query = select(_COLUMNS.metadata_location).where(
+        _COLUMNS.expires_at_ms > backend.clock_ms(),
+        *(_COLUMNS[name] == value for name, value in identifier.row.items()),
+    )
+    with backend.database.read() as connection:
+        return list(connection.scalars(query))

@@ -17,6 +17,7 @@ from frazil.catalog.document import Document, as_object, read_list, read_object,
 from frazil.catalog.errors import InvalidRequest
 from frazil.catalog.idempotency import Recorded
 from frazil.catalog.naming import checked_name, checked_namespace
+from frazil.catalog.places import authorize_places
 from frazil.catalog.pointers import Identifier
 from frazil.catalog.requirements import check_requirements, requires_creation
 from frazil.catalog.table_reply import commit_table_response
@@ -119,6 +120,7 @@ def _prepared(call: Call, request: CommitRequest) -> Change:
     check_requirements(old.metadata, request.requirements)
     now_ms = backend.clock_ms()
     metadata = apply_updates(old.metadata, request.updates, now_ms=now_ms, previous_location=location)
+    authorize_places(call, request.identifier, metadata, old.metadata)
     also = reservations.work_for(
         old.metadata,
         request.reservation_requirements,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from frazil.catalog import namespace_rows, pointers, staged
 from frazil.catalog.call import Call, no_content, reply
-from frazil.catalog.commit import LostRace, commit, prepare, retried
+from frazil.catalog.commit import LostRace, check_places, commit, prepare, retried
 from frazil.catalog.database_tables import TABLE
 from frazil.catalog.document import Document, read_object, read_string
 from frazil.catalog.errors import NotSupported
@@ -19,6 +19,7 @@ from frazil.catalog.locations import checked_location, default_location
 from frazil.catalog.metadata_store import MetadataDocument
 from frazil.catalog.naming import checked_name, checked_namespace
 from frazil.catalog.pages import Page
+from frazil.catalog.places import authorize_places
 from frazil.catalog.pointers import Identifier
 from frazil.catalog.purge import purge_later
 from frazil.catalog.table_metadata import check_create_request, check_table_metadata, new_table_metadata
@@ -49,7 +50,8 @@ def list_of_kind(call: Call, kind: str) -> Response:
             namespace_rows.require(connection, catalog, namespace)
     shown, token = page.cut(found)
     levels = list(namespace)
-    return reply({"identifiers": [{"namespace": levels, "name": name} for name in shown], "next-page-token": token})
+    seen = [{"namespace": levels, "name": name} for name in shown if call.sees(namespace, name)]
+    return reply({"identifiers": seen, "next-page-token": token})
 
 
 def load_table(call: Call) -> Response:
@@ -89,6 +91,7 @@ def create_table(call: Call) -> Response:
             "Staged create is turned off on this server (FRAZIL_STAGE_CREATE=off); create the table directly"
         )
     metadata = _first_metadata(call, identifier, request)
+    authorize_places(call, identifier, metadata, {} if request.get("location") else {"location": metadata["location"]})
     if stage:
         return load_table_result(call, staged.stage(call, identifier, metadata))
     change = prepare(call.backend, identifier, TABLE, None, metadata, (staged.holding_namespace(identifier),))
@@ -118,8 +121,8 @@ def register_table(call: Call) -> Response:
     """Register metadata that is there already; with `overwrite` in place of what the table was."""
     request = call.document
     identifier = call.identify(call.namespace, checked_name(read_string(request, "name"), "table"))
-    location = checked_location(read_string(request, "metadata-location"), call.backend.settings.roots)
     call.authorize(identifier.namespace, identifier.name)
+    location = checked_location(read_string(request, "metadata-location"), call.backend.settings.roots)
     overwrite = request.get("overwrite") is True
     with call.backend.database.read() as connection:
         namespace_rows.require(connection, identifier.catalog, identifier.namespace)
@@ -127,6 +130,7 @@ def register_table(call: Call) -> Response:
             pointers.refuse_taken(connection, identifier, TABLE)
     document = call.backend.store.load_foreign(location)
     check_table_metadata(document.metadata)
+    check_places(call.backend, document.metadata, None)
 
     def work(connection: Connection) -> None:
         staged.holding_namespace(identifier)(connection)

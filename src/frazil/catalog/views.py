@@ -10,12 +10,13 @@ from starlette.responses import Response
 
 from frazil.catalog import namespace_rows, pointers, staged
 from frazil.catalog.call import Call, no_content
-from frazil.catalog.commit import Change, LostRace, commit, prepare, retried
+from frazil.catalog.commit import Change, LostRace, check_places, commit, prepare, retried
 from frazil.catalog.database_tables import VIEW
 from frazil.catalog.document import read_list, read_string
 from frazil.catalog.idempotency import Recorded
 from frazil.catalog.locations import checked_location, default_location
 from frazil.catalog.naming import checked_name
+from frazil.catalog.places import authorize_places
 from frazil.catalog.pointers import Identifier
 from frazil.catalog.requirements import check_view_requirements
 from frazil.catalog.table_reply import load_view_result
@@ -66,6 +67,7 @@ def create_view(call: Call) -> Response:
         backend.settings.roots,
     )
     metadata = new_view_metadata(request, view_uuid=uuid, location=location, now_ms=backend.clock_ms())
+    authorize_places(call, identifier, metadata, {} if request.get("location") else {"location": location})
     change = prepare(backend, identifier, VIEW, None, metadata, (staged.holding_namespace(identifier),))
     commit(backend, [change], recording(call, change.new.location))
     return load_view_result(change.new)
@@ -89,6 +91,7 @@ def _replace(call: Call, identifier: Identifier, requirements: Sequence[Any], up
         old = backend.store.load(location)
         check_view_requirements(old.metadata, requirements)
         metadata = apply_view_updates(old.metadata, updates, now_ms=backend.clock_ms())
+        authorize_places(call, identifier, metadata, old.metadata)
         change = prepare(backend, identifier, VIEW, old, metadata)
         commit(backend, [change], recording(call, change.new.location))
         return change
@@ -117,13 +120,14 @@ def register_view(call: Call) -> Response:
     """Register metadata that is there already."""
     request = call.document
     identifier = call.identify(call.namespace, checked_name(read_string(request, "name"), "view"))
-    location = checked_location(read_string(request, "metadata-location"), call.backend.settings.roots)
     call.authorize(identifier.namespace, identifier.name)
+    location = checked_location(read_string(request, "metadata-location"), call.backend.settings.roots)
     with call.backend.database.read() as connection:
         namespace_rows.require(connection, identifier.catalog, identifier.namespace)
         pointers.refuse_taken(connection, identifier, VIEW)
     document = call.backend.store.load_foreign(location)
     check_view_metadata(document.metadata)
+    check_places(call.backend, document.metadata, None)
 
     def work(connection: Connection) -> None:
         staged.holding_namespace(identifier)(connection)

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from frazil.errors import BadInput, FrazilError, StorageFailed
+from frazil.catalog.guard_settings import GuardSettings
+from frazil.cli.catalog_access import CatalogChoice, telling
+from frazil.cli.catalog_grant import grant, revoke
+from frazil.cli.catalog_guard import guard_fields, guard_options
+from frazil.cli.catalog_principal import principal
+from frazil.cli.catalog_role import role
+from frazil.errors import BadInput, StorageFailed
 from frazil.settings import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from frazil.catalog.settings import ServerSettings
 
 
-@click.command("catalog")
+@click.group("catalog", invoke_without_command=True)
 @click.option("--root", metavar="DIR", help="Folder of the database and the warehouse.  [default: ./lake]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8181, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
@@ -36,38 +42,64 @@ if TYPE_CHECKING:
 @click.option("--namespace-separator", default="%1F", show_default=True, help="Announced to clients, percent-encoded.")
 @click.option("--insecure-without-authentication", "insecure", is_flag=True,
               help="Listen beyond this machine although anybody may do anything.")  # fmt: skip
-def command(host: str, port: int, workers: int, insecure: bool, **options: Any) -> None:
-    """Serve an Iceberg REST catalog: one command on SQLite, as many processes as you like on PostgreSQL."""
-    try:
-        raise SystemExit(_serve(host, port, workers, insecure, options))
-    except FrazilError as error:
-        click.echo(f"frazil: {error}", err=True)
-        raise SystemExit(error.exit_code) from None
+@guard_options
+@click.pass_context
+def command(context: click.Context, /, host: str, port: int, workers: int, insecure: bool, **options: Any) -> None:
+    """Serve an Iceberg REST catalog: one command on SQLite, as many processes as you like on PostgreSQL.
+
+    The commands below keep who may do what, in the database that --root or --db names.
+    """
+    guarding = {name: options.pop(name) for name in guard_fields()}
+    context.obj = CatalogChoice(lambda: _database(**options))
+    if context.invoked_subcommand is None:
+        serving(host, port, workers, insecure, options, guarding)
 
 
-def _serve(host: str, port: int, workers: int, insecure: bool, options: dict[str, Any]) -> int:
+for each in (principal, role, grant, revoke):
+    command.add_command(each)
+
+
+@telling
+def serving(
+    host: str, port: int, workers: int, insecure: bool, options: dict[str, Any], guarding: dict[str, Any]
+) -> None:
+    """Serve until a signal, and end with the exit code."""
+    raise SystemExit(_serve(host, port, workers, insecure, options, GuardSettings.parse(os.environ, guarding)))
+
+
+def _database(**options: Any) -> tuple[str, str]:
+    """The URL of the catalog's database, and the catalog's name in it."""
+    settings = _settings(**options)
+    return settings.database, settings.name
+
+
+def _serve(host: str, port: int, workers: int, insecure: bool, options: dict[str, Any], guarding: GuardSettings) -> int:
     # Imported here because `frazil --help` must not pay for it.
-    from frazil.catalog.app import create_app
     from frazil.catalog.backend import Backend
+    from frazil.catalog.guard import guarded_app
     from frazil.catalog.serve import is_loopback, listen, serve
 
     settings = _settings(**options)
-    if not is_loopback(host) and not insecure:
+    if not is_loopback(host) and not insecure and not guarding.authentication:
         raise BadInput(
-            f"--host {host} can be reached from other machines and there is no authentication; listen on 127.0.0.1, or say "
-            "--insecure-without-authentication if anybody who can reach it may read and drop every table"
+            f"--host {host} can be reached from other machines and there is no authentication; turn it on with "
+            "--authentication, listen on 127.0.0.1, or say --insecure-without-authentication if anybody who can reach it "
+            "may read and drop every table"
         )
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     Backend.open(settings).close()  # what is wrong with the database or the folder is told before anybody listens
     with listen(host, port) as listener:
         address = f"[{host}]" if ":" in host else host
-        click.echo(
-            "frazil: WARNING: no authentication: whoever reaches this port may read and drop every table", err=True
-        )
+        if not guarding.authentication:
+            click.echo(
+                "frazil: WARNING: no authentication: whoever reaches this port may read and drop every table; "
+                "--authentication lets in only who brings a token",
+                err=True,
+            )
         click.echo(
             f"frazil: catalog {settings.name} on http://{address}:{listener.getsockname()[1]}, {settings.warehouse}"
         )
-        return serve(lambda: create_app(Backend.open(settings)), listener, workers)
+        return serve(lambda: guarded_app(Backend.open(settings), guarding), listener, workers)
 
 
 def _settings(
