@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from frazil.catalog.document import Document
-from frazil.catalog.errors import CatalogError, InvalidRequest
+from frazil.catalog.errors import CatalogError, InvalidRequest, Missing
 from frazil.catalog.locations import metadata_folder
 from frazil.catalog.metadata_text import MetadataText
 from frazil.catalog.storage import Storage
@@ -75,14 +75,14 @@ class MetadataStore:
             return found
 
     def load(self, location: str) -> MetadataDocument:
-        """The document at a location the database names. One that is not there is the server's trouble, not the client's."""
+        """The document at a location the database names. `Missing` if somebody has taken it away."""
         found = self.cached(location)
         if found is not None:
             return found
         try:
             document = MetadataDocument(location, _unpacked(location, self.storage.read(location)))
         except FileNotFoundError as error:
-            raise CatalogError(f"Metadata file is missing: {location}") from error
+            raise Missing(f"Failed to open input stream for file: {location}") from error
         self._keep(document)
         return document
 
