@@ -14,25 +14,33 @@ from typing import Any
 import orjson
 
 from frazil.catalog.document import Document
-from frazil.catalog.errors import CatalogError, InvalidRequest
+from frazil.catalog.errors import CatalogError, InvalidRequest, Missing
 from frazil.catalog.locations import metadata_folder
 from frazil.catalog.metadata_text import MetadataText
 from frazil.catalog.storage import Storage
 
 # A parsed document takes about this many times the memory of its text.
 _PARSED_COST = 6
+# A table of more snapshots than this has its metadata files packed, unless its properties say otherwise.
+_PACKED_BEYOND = 1000
 _VERSION = re.compile(r"(?:^|/)v?(\d+)[-.][^/]*$")
 
 
 class MetadataDocument:
-    """A metadata file: its bytes as JSON, and parsed when somebody asks. Nobody may change what it gives."""
+    """A metadata file: its JSON, and parsed when somebody asks. Nobody may change what it gives."""
 
-    def __init__(self, location: str, content: bytes, text: MetadataText | None = None) -> None:
+    def __init__(self, location: str, content: bytes | None, text: MetadataText | None = None) -> None:
         self.location = location
-        self.content = content
         self.parts: dict[str, bytes] = {}
+        if content is not None:
+            self.content = content
         if text is not None:
             self.text = text
+
+    @cached_property
+    def content(self) -> bytes:
+        """The JSON, in one piece."""
+        return self.text.json()
 
     @cached_property
     def text(self) -> MetadataText:
@@ -51,9 +59,14 @@ class MetadataDocument:
         return self.parts[name]
 
     @property
+    def size(self) -> int:
+        """About how long the JSON is."""
+        return len(self.content) if "content" in vars(self) else self.text.size
+
+    @cached_property
     def cost(self) -> int:
-        """Roughly how much memory it takes."""
-        return len(self.content) * (1 + _PARSED_COST) + 1024
+        """Roughly how much memory it takes, whatever of it has been asked for."""
+        return self.size * (2 + _PARSED_COST) + 1024
 
 
 class MetadataStore:
@@ -75,14 +88,14 @@ class MetadataStore:
             return found
 
     def load(self, location: str) -> MetadataDocument:
-        """The document at a location the database names. One that is not there is the server's trouble, not the client's."""
+        """The document at a location the database names. `Missing` if somebody has taken it away."""
         found = self.cached(location)
         if found is not None:
             return found
         try:
             document = MetadataDocument(location, _unpacked(location, self.storage.read(location)))
         except FileNotFoundError as error:
-            raise CatalogError(f"Metadata file is missing: {location}") from error
+            raise Missing(f"Failed to open input stream for file: {location}") from error
         self._keep(document)
         return document
 
@@ -98,9 +111,8 @@ class MetadataStore:
     def write(self, location: str, metadata: Document, previous: MetadataDocument | None = None) -> MetadataDocument:
         """Write a new file and keep it in memory. What it shares with the previous one is not serialised again."""
         text = MetadataText.of(metadata, previous.text if previous else None)
-        content = text.json()
-        self.storage.write(location, text.gzip() if _is_packed(location) else content)
-        document = MetadataDocument(location, content, text)
+        document = MetadataDocument(location, None, text)
+        self.storage.write(location, text.gzip() if _is_packed(location) else document.content)
         self._keep(document)
         return document
 
@@ -129,12 +141,19 @@ class MetadataStore:
 
 
 def new_metadata_location(metadata: Document, previous: str | None = None) -> str:
-    """A name nobody else has for the metadata file that follows `previous`."""
+    """A name nobody else has for the metadata file that follows `previous`. Its ending says whether the file is packed."""
     match = _VERSION.search(previous) if previous else None
     version = int(match[1]) + 1 if match else 0
-    codec = str((metadata.get("properties") or {}).get("write.metadata.compression-codec", "none")).lower()
-    ending = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
+    ending = ".gz.metadata.json" if _shall_be_packed(metadata) else ".metadata.json"
     return f"{metadata_folder(metadata)}/{version:05d}-{uuid.uuid4()}{ending}"
+
+
+def _shall_be_packed(metadata: Document) -> bool:
+    """As the table says; one that says nothing is packed when it is long, since packing costs less than writing then."""
+    codec = (metadata.get("properties") or {}).get("write.metadata.compression-codec")
+    if codec is None:
+        return len(metadata.get("snapshots") or ()) > _PACKED_BEYOND
+    return str(codec).lower() == "gzip"
 
 
 def _is_packed(location: str) -> bool:

@@ -23,6 +23,7 @@ GROWING: Final = ("snapshots", "snapshot-log")
 
 LARGEST_BLOCK: Final = 256
 _LEVEL: Final = 6
+_SIZE_OF_THE_REST: Final = 4096
 
 
 @dataclass(eq=False)
@@ -39,10 +40,10 @@ class Block:
     @cached_property
     def packed(self) -> bytes:
         """A gzip member of the JSON."""
-        return _pack(self.text)
+        return pack(self.text)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class MetadataText:
     """One metadata document as JSON. Made of the previous one of the same table, it shares that one's blocks."""
 
@@ -62,11 +63,11 @@ class MetadataText:
         for name in GROWING:
             if name in self.metadata:
                 opening += b'%s"%s":[' % (b"" if opening == b"{" else b",", name.encode())
-                yield _pack(opening) if packed else opening
+                yield pack(opening) if packed else opening
                 yield from self._joined(name, packed)
                 opening = b"]"
         closing = opening + b"}"
-        yield _pack(closing) if packed else closing
+        yield pack(closing) if packed else closing
 
     def json(self) -> bytes:
         """The document as JSON, in one piece."""
@@ -75,6 +76,16 @@ class MetadataText:
     def gzip(self) -> bytes:
         """The document packed, in one piece."""
         return b"".join(self.parts(packed=True))
+
+    def within(self, before: bytes, after: bytes) -> bytes:
+        """The document packed, between two other texts."""
+        return b"".join((pack(before), *self.parts(packed=True), pack(after)))
+
+    @cached_property
+    def size(self) -> int:
+        """About how long the JSON is."""
+        entries = sum(len(block.text) for blocks in self.blocks.values() for block in blocks)
+        return entries + _SIZE_OF_THE_REST
 
     def _joined(self, name: str, packed: bool) -> Iterator[bytes]:
         for position, block in enumerate(self.blocks[name]):
@@ -119,8 +130,9 @@ def _merged(blocks: list[Block]) -> list[Block]:
     return merged
 
 
-def _pack(text: bytes) -> bytes:
+def pack(text: bytes) -> bytes:
+    """A gzip member, which may follow others and be followed by others."""
     return gzip.compress(text, _LEVEL, mtime=0)
 
 
-_PACKED_COMMA: Final = _pack(b",")
+_PACKED_COMMA: Final = pack(b",")

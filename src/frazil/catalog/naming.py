@@ -23,9 +23,12 @@ _UNFIT_FOR_A_FOLDER = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def decode_segment(raw: str) -> str:
-    """A part of the raw path: what lies between two slashes, percent-decoded once."""
+    """A part of the raw path: what lies between two slashes, decoded once.
+
+    Iceberg's Java client spells a space `+` and PyIceberg `%20`; both spell a plus `%2B`.
+    """
     try:
-        return unquote(raw, errors="strict")
+        return unquote(raw.replace("+", " "), errors="strict")
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"Cannot decode {raw} in the path: it is not UTF-8") from error
 
@@ -39,7 +42,7 @@ def decode_namespace(raw: str, separator: str = UNIT_SEPARATOR) -> Namespace:
 
 def namespace_from_query(value: str, separator: str = UNIT_SEPARATOR) -> Namespace:
     """A namespace as the query parameter `parent` has it, decoded already."""
-    signs = {unquote(UNIT_SEPARATOR), unquote(separator), UNIT_SEPARATOR, separator}
+    signs = {unquote(UNIT_SEPARATOR), unquote(separator)}
     return checked_namespace(re.split("|".join(re.escape(sign) for sign in signs), value, flags=re.IGNORECASE))
 
 

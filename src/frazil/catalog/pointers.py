@@ -142,13 +142,14 @@ def rename(connection: Connection, source: Identifier, target: Identifier, kind:
         raise missing(source, kind)
     if source == target:
         return
-    refuse_taken(connection, target, kind)
+    if (held := kind_of(connection, target)) is not None:
+        raise AlreadyExists(f"Cannot rename {source} to {target}. {_KIND[held]} already exists")
     change = update(iceberg_tables).where(_THIS, _OF_KIND[kind]).values(target.row)
     try:
         if connection.execute(change, source.key).rowcount != 1:
             raise missing(source, kind)
     except IntegrityError as error:
-        raise taken(target, kind, kind) from error
+        raise AlreadyExists(f"Cannot rename {source} to {target}. {_KIND[kind]} already exists") from error
 
 
 def names(

@@ -10,7 +10,7 @@ from frazil.catalog import idempotency
 from frazil.catalog.call import Call, JsonReply, no_content
 from frazil.catalog.errors import CatalogError, CommitStateUnknown
 from frazil.catalog.idempotency import KeyUsed, Recorded
-from frazil.catalog.table_reply import commit_table_response, load_table_result, load_view_result
+from frazil.catalog.table_reply import commit_table_response, load_table_result, load_view_result, snapshots_asked
 
 
 def run_once(call: Call, handler: Callable[[Call], Response]) -> Response:
@@ -49,5 +49,7 @@ def _again(call: Call, earlier: Recorded) -> Response:
         document = call.backend.store.load(earlier.metadata_location)
         if "View" in call.operation:
             return load_view_result(document)
-        return commit_table_response(document) if call.operation == "updateTable" else load_table_result(call, document)
+        if call.operation == "updateTable":
+            return commit_table_response(call, document, snapshots_asked(call))
+        return load_table_result(call, document)
     return no_content() if earlier.content is None else JsonReply(earlier.content, earlier.status)

@@ -20,7 +20,7 @@ from frazil.catalog.naming import checked_name, checked_namespace
 from frazil.catalog.places import authorize_places
 from frazil.catalog.pointers import Identifier
 from frazil.catalog.requirements import check_requirements, requires_creation
-from frazil.catalog.table_reply import commit_table_response
+from frazil.catalog.table_reply import commit_table_response, snapshots_asked
 from frazil.catalog.tables import recording
 from frazil.catalog.updates import apply_updates
 
@@ -55,10 +55,11 @@ class CommitRequest:
 
 def update_table(call: Call) -> Response:
     """Commit to one table; or finalise its creation, where the request requires that it does not exist."""
+    snapshots = snapshots_asked(call)  # before the commit, which a bad query must not follow
     request = CommitRequest.parse(call.identifier("table"), call.document)
     _authorize(call, request)
     change: Change = retried(call.backend, lambda: _commit_one(call, request))
-    return commit_table_response(change.new)
+    return commit_table_response(call, change.new, snapshots)
 
 
 def _commit_one(call: Call, request: CommitRequest) -> Change:

@@ -16,6 +16,9 @@ from frazil.catalog.snapshot_filter import referenced_snapshots
 
 ALL: Final = "all"
 REFS: Final = "refs"
+PACKED_BEYOND: Final = 256 * 1024
+"""How long a document is sent packed to whoever takes it so."""
+
 DELEGATION: Final = "x-iceberg-access-delegation"
 
 
@@ -43,13 +46,18 @@ def load_table_result(call: Call, document: MetadataDocument, snapshots: str = A
     delegation = call.headers.get(DELEGATION)
     access = call.backend.vendor.access(call.principal, delegation, document.location, document.metadata)
     extra = access.to_document()
-    body = document.content if snapshots == ALL else document.part(REFS, referenced_snapshots)
-    return _reply(document.location, body, extra, etag_of(document.location, snapshots))
+    etag = etag_of(document.location, snapshots)
+    if snapshots == ALL:
+        return _whole(call, document, extra, etag)
+    return _reply(document.location, document.part(REFS, referenced_snapshots), extra, etag)
 
 
-def commit_table_response(document: MetadataDocument) -> Response:
-    """A CommitTableResponse."""
-    return _reply(document.location, document.content, {}, etag_of(document.location))
+def commit_table_response(call: Call, document: MetadataDocument, snapshots: str = ALL) -> Response:
+    """A CommitTableResponse. `snapshots`: as for a load, which of them the client wants to see."""
+    etag = etag_of(document.location, snapshots)
+    if snapshots == ALL:
+        return _whole(call, document, {}, etag)
+    return _reply(document.location, document.part(REFS, referenced_snapshots), {}, etag)
 
 
 def load_view_result(document: MetadataDocument) -> Response:
@@ -57,7 +65,27 @@ def load_view_result(document: MetadataDocument) -> Response:
     return _reply(document.location, document.content, {"config": {}}, None)
 
 
+def _whole(call: Call, document: MetadataDocument, extra: Document, etag: str) -> Response:
+    """All of the document; packed if it is long and the client takes that, since its blocks are packed already."""
+    if document.size < PACKED_BEYOND or not _takes_packed(call):
+        return _reply(document.location, document.content, extra, etag)
+    before, after = _around(document.location, extra)
+    headers = {"ETag": etag, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return JsonReply(document.text.within(before, after), headers=headers)
+
+
+def _takes_packed(call: Call) -> bool:
+    """Whether the client takes gzip."""
+    offers = [each.replace(" ", "").lower() for each in call.headers.get("accept-encoding", "").split(",")]
+    return any(each.split(";")[0] in ("gzip", "*") and not each.endswith((";q=0", ";q=0.0")) for each in offers)
+
+
 def _reply(location: str, metadata: bytes, extra: Document, etag: str | None) -> Response:
-    rest = b"," + orjson.dumps(extra)[1:] if extra else b"}"
-    body = b'{"metadata-location":' + orjson.dumps(location) + b',"metadata":' + metadata + rest
-    return JsonReply(body, headers={"ETag": etag} if etag else None)
+    before, after = _around(location, extra)
+    return JsonReply(before + metadata + after, headers={"ETag": etag} if etag else None)
+
+
+def _around(location: str, extra: Document) -> tuple[bytes, bytes]:
+    """What stands before and after the metadata."""
+    after = b"," + orjson.dumps(extra)[1:] if extra else b"}"
+    return b'{"metadata-location":' + orjson.dumps(location) + b',"metadata":', after

@@ -176,11 +176,11 @@ def add_version(draft: ViewDraft, version: Document) -> int:
     if known is None:
         if find(draft.document["schemas"], "schema-id", version["schema-id"]) is None:
             raise IllegalArgument(f"Cannot add version with unknown schema: {version['schema-id']}")
-        number = max([version["version-id"], *(one["version-id"] + 1 for one in versions)])
+        number = max([int(version["version-id"]), *(int(one["version-id"]) + 1 for one in versions)])
         draft.put("versions", [*versions, {**version, "version-id": number}])
         draft.added_versions.add(number)
     else:
-        number = known["version-id"]
+        number = int(known["version-id"])
     draft.last_added_version = number
     return number
 
