@@ -4,9 +4,10 @@ Three updates and a requirement that only this catalog knows go through the ordi
 
     {"action": "reserve-snapshot", "snapshot-id": 1, "commit-uuid": "…", "expires-at-ms": 2, …}   (others are kept)
     {"action": "renew-snapshot-reservation", "snapshot-id": 1, "commit-uuid": "…", "expires-at-ms": 3}
-    {"action": "cancel-snapshot-reservation", "snapshot-id": 1, "commit-uuid": "…"}
+    {"action": "cancel-snapshot-reservation", "snapshot-id": 1, "commit-uuid": "…", "forget": false}
     {"type": "assert-snapshot-reservation", "snapshot-id": 1, "commit-uuid": "…"}
 
+A cancelled reservation leaves a mark, unless it is to be forgotten. Load-table tells of both in `config`.
 A commit with the requirement consumes the reservation: it must add the snapshot of that id, and nobody else can again.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from frazil.catalog.database_tables import reservations
@@ -25,6 +26,8 @@ from frazil.catalog.errors import CommitFailed, IllegalArgument
 
 HELD, CONSUMED, CANCELLED = "held", "consumed", "cancelled"
 REQUIREMENT: Final = "assert-snapshot-reservation"
+RESERVATION: Final = "frazil.reservation."
+ENDED: Final = "frazil.ended."
 
 _COLUMNS = reservations.c
 
@@ -56,23 +59,27 @@ def work_for(
     return tuple(work)
 
 
-def held_by(connection: Connection, table_uuid: str) -> list[Document]:
-    """The reservations of a table that are not consumed, each with its state."""
-    query = select(_COLUMNS.snapshot_id, _COLUMNS.commit_uuid, _COLUMNS.state, _COLUMNS.expires_at_ms, _COLUMNS.changed_at_ms,
-                   _COLUMNS.content)  # fmt: skip
-    rows = connection.execute(query.where(_COLUMNS.table_uuid == table_uuid, _COLUMNS.state != CONSUMED))
-    return [_as_document(row) for row in rows]
+_UNCONSUMED = select(
+    _COLUMNS.snapshot_id,
+    _COLUMNS.commit_uuid,
+    _COLUMNS.state,
+    _COLUMNS.expires_at_ms,
+    _COLUMNS.changed_at_ms,
+    _COLUMNS.content,
+).where(_COLUMNS.table_uuid == bindparam("of_table"), _COLUMNS.state != CONSUMED)
 
 
-def _as_document(row: Any) -> Document:
-    return {
-        **orjson.loads(row.content),
-        "snapshot-id": row.snapshot_id,
-        "commit-uuid": row.commit_uuid,
-        "state": row.state,
-        "expires-at-ms": row.expires_at_ms,
-        "changed-at-ms": row.changed_at_ms,
-    }
+def config_of(connection: Connection, table_uuid: str) -> dict[str, str]:
+    """What load-table tells of a table's reservations, beside the metadata: those that are held, and those cancelled."""
+    return dict(_told(row) for row in connection.execute(_UNCONSUMED, {"of_table": table_uuid}))
+
+
+def _told(row: Any) -> tuple[str, str]:
+    if row.state == CANCELLED:
+        told = {"commit-uuid": row.commit_uuid, "ended-at-ms": row.changed_at_ms}
+        return f"{ENDED}{row.snapshot_id}", orjson.dumps(told).decode()
+    told = {**orjson.loads(row.content), "commit-uuid": row.commit_uuid, "expires-at-ms": row.expires_at_ms}
+    return f"{RESERVATION}{row.snapshot_id}", orjson.dumps(told).decode()
 
 
 _Key = tuple[str, int, str]
@@ -113,8 +120,15 @@ def _renew(document: Document, table: str, _taken: set[int], now_ms: int) -> Cal
 
 
 def _cancel(document: Document, table: str, _taken: set[int], now_ms: int) -> Callable[[Connection], None]:
-    key = _key(document, table)
-    return lambda connection: _change(connection, key, state=CANCELLED, changed_at_ms=now_ms)
+    key, forget = _key(document, table), document.get("forget") is True
+
+    def work(connection: Connection) -> None:
+        if forget:
+            connection.execute(delete(reservations).where(_is(key), _COLUMNS.state != CONSUMED))
+        else:
+            _change(connection, key, state=CANCELLED, changed_at_ms=now_ms)
+
+    return work
 
 
 def _consume(key: _Key, now_ms: int) -> Callable[[Connection], None]:

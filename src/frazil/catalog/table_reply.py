@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
 import orjson
@@ -30,9 +31,10 @@ def snapshots_asked(call: Call) -> str:
     return value
 
 
-def etag_of(location: str, snapshots: str = ALL) -> str:
-    """A metadata file never changes, so its location is its version."""
-    return f'"{hashlib.sha256(f"{location} {snapshots}".encode()).hexdigest()[:32]}"'
+def etag_of(location: str, snapshots: str = ALL, told: Mapping[str, str] | None = None) -> str:
+    """A metadata file never changes, so its location is its version; with what is told beside it, if anything is."""
+    version = f"{location} {snapshots} {sorted(told.items()) if told else ''}"
+    return f'"{hashlib.sha256(version.encode()).hexdigest()[:32]}"'
 
 
 def is_held(call: Call, etag: str) -> bool:
@@ -41,12 +43,16 @@ def is_held(call: Call, etag: str) -> bool:
     return etag in [each.strip().removeprefix("W/") for each in given.split(",")]
 
 
-def load_table_result(call: Call, document: MetadataDocument, snapshots: str = ALL) -> Response:
-    """A LoadTableResult."""
+def load_table_result(
+    call: Call, document: MetadataDocument, snapshots: str = ALL, told: Mapping[str, str] | None = None
+) -> Response:
+    """A LoadTableResult. `told`: what its configuration holds beside access to the files."""
     delegation = call.headers.get(DELEGATION)
     access = call.backend.vendor.access(call.principal, delegation, document.location, document.metadata)
     extra = access.to_document()
-    etag = etag_of(document.location, snapshots)
+    etag = etag_of(document.location, snapshots, told)
+    if told:
+        extra["config"] |= told
     if snapshots == ALL:
         return _whole(call, document, extra, etag)
     return _reply(document.location, document.part(REFS, referenced_snapshots), extra, etag)

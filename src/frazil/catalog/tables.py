@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from frazil.catalog import namespace_rows, pointers, staged
+from frazil.catalog import namespace_rows, pointers, reservations, staged
 from frazil.catalog.call import Call, no_content, reply
 from frazil.catalog.commit import LostRace, check_places, commit, prepare, retried
 from frazil.catalog.database_tables import TABLE
@@ -60,15 +60,16 @@ def load_table(call: Call) -> Response:
     call.authorize(identifier.namespace, identifier.name)
     with call.backend.database.read() as connection:
         location = pointers.get(connection, identifier, TABLE)
-    etag = etag_of(location, snapshots)
+        document = call.backend.store.cached(location)
+        if document is None:
+            if call.inline:
+                raise NotInMemory
+            document = call.backend.store.load(location)
+        told = reservations.config_of(connection, str(document.metadata.get("table-uuid")))
+    etag = etag_of(location, snapshots, told)
     if is_held(call, etag):
         return Response(status_code=304, headers={"ETag": etag})
-    document = call.backend.store.cached(location)
-    if document is None:
-        if call.inline:
-            raise NotInMemory
-        document = call.backend.store.load(location)
-    return load_table_result(call, document, snapshots)
+    return load_table_result(call, document, snapshots, told)
 
 
 def table_exists(call: Call) -> Response:
