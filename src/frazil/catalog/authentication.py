@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import anyio
-import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -54,7 +53,7 @@ class Bearers:
             raise NotAuthorized("The token is malformed: it is too long")
         claims = self._remembered(token)
         found = self._identities.remembered(claims) if claims else None
-        return await anyio.to_thread.run_sync(self._identify, token) if found is None else found
+        return await asyncio.get_running_loop().run_in_executor(None, self._identify, token) if found is None else found
 
     def _identify(self, token: str) -> Identity:
         claims = self._remembered(token) or self._read(token)
@@ -92,8 +91,9 @@ class Authentication:
         request = Request(scope, receive)
         if scope["path"] == TOKEN_PATH and scope["method"] == "POST":
             note_operation(scope, "getToken")
-            authorization = request.headers.get("authorization")
-            reply = await anyio.to_thread.run_sync(self._endpoint.answer, await request.body(), authorization)
+            body, authorization = await request.body(), request.headers.get("authorization")
+            loop = asyncio.get_running_loop()
+            reply = await loop.run_in_executor(None, self._endpoint.answer, body, authorization)
             await token_response(reply)(scope, receive, send)
             return
         try:
