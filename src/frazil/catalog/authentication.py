@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from starlette.requests import Request
@@ -22,6 +23,7 @@ from frazil.catalog.tokens import Claims, Tokens, issuer_of
 TOKEN_PATH: Final = "/v1/oauth/tokens"
 _LONGEST_TOKEN: Final = 16_384
 _MOST_TOKENS: Final = 10_000
+_HASHES_AT_ONCE: Final = 2
 
 
 class Bearers:
@@ -82,6 +84,8 @@ class Authentication:
         self._bearers = bearers
         self._endpoint = endpoint
         self._open_paths = open_paths
+        # Of its own, so that a flood of wrong secrets keeps no token from being read. A hash takes 16 MB and a core.
+        self._hashing = ThreadPoolExecutor(_HASHES_AT_ONCE, thread_name_prefix="frazil-secrets")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -93,7 +97,7 @@ class Authentication:
             note_operation(scope, "getToken")
             body, authorization = await request.body(), request.headers.get("authorization")
             loop = asyncio.get_running_loop()
-            reply = await loop.run_in_executor(None, self._endpoint.answer, body, authorization)
+            reply = await loop.run_in_executor(self._hashing, self._endpoint.answer, body, authorization)
             await token_response(reply)(scope, receive, send)
             return
         try:
