@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from commands import Frazil
+from frazil.catalog.database import Database
+from frazil.catalog.guard_settings import GuardSettings
+from frazil.catalog.namespace_rows import create
+from services.processes import free_ports, stop, wait_until
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -34,6 +41,10 @@ def test_the_library_page_s_example_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def python_free(document: str) -> str:
+    return re.sub(r"```python\n.*?```", "", (CHECKOUT / document).read_text(), flags=re.DOTALL)
+
+
 @pytest.mark.parametrize(
     "document",
     ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((CHECKOUT / "docs").glob("*.md")))],
@@ -43,6 +54,36 @@ def test_links_between_documents_lead_somewhere(document: str) -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", page.read_text())
     missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
     assert missing == []
+
+
+def test_the_security_page_s_commands_and_client_work(frazil: Frazil) -> None:
+    commands = re.findall(
+        r"^    frazil (catalog (?:role|grant|principal) .*)$", python_free("docs/catalog-security.md"), re.M
+    )
+    *before, last = [["catalog", "--root", str(frazil.root), *command.split()[1:]] for command in commands]
+    for command in before:
+        assert frazil.run(*command).code == 0, command
+    made = frazil.run(*last, "--json").document
+    database = Database(f"sqlite:///{frazil.root}/catalog.db")
+    database.write(lambda connection: create(connection, "frazil", ("db",), {}))
+    database.close()
+    (port,) = free_ports(1)
+    process = frazil.start("catalog", "--root", str(frazil.root), "--port", str(port), "--authentication")
+    try:
+        wait_until(lambda: "on http" in (frazil.home / "out").read_text(), process)
+        (example,) = python_blocks("docs/catalog-security.md")
+        known = f"CLIENT_ID, CLIENT_SECRET = {made['client_id']!r}, {made['client_secret']!r}\n"
+        program = known + example.replace("8181", str(port))
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    finally:
+        stop(process)
+
+
+def test_every_option_of_the_guard_is_documented() -> None:
+    pages = "".join((CHECKOUT / "docs" / name).read_text() for name in ("catalog-security.md", "catalog-operations.md"))
+    options = {"--" + setting.name.replace("_", "-") for setting in fields(GuardSettings)}
+    assert {option for option in options if option not in pages and option.replace("--", "--no-") not in pages} == set()
 
 
 def test_every_option_of_ingest_is_documented() -> None:

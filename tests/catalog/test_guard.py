@@ -110,7 +110,7 @@ def test_every_endpoint_is_closed_to_nobody_and_to_who_holds_nothing(
 @pytest.mark.parametrize("endpoint", GUARDED, ids=lambda each: each.operation)
 def test_the_privilege_of_the_table_opens_each_endpoint(catalog: GuardedCatalog, endpoint: Any) -> None:
     privileges = [NEEDED[endpoint.operation][0]]
-    if endpoint.operation in ("renameTable", "renameView"):
+    if endpoint.operation in ("renameTable", "renameView", "registerTable", "registerView"):
         privileges.append(Privilege.CREATE)
     who = catalog.principal("who", *((each, CATALOG) for each in privileges))
     reply = catalog.ask(who, endpoint.method, path_of(endpoint.path), BODIES.get(endpoint.operation))
@@ -197,6 +197,18 @@ def test_a_rename_needs_both_sides(catalog: GuardedCatalog, grants: Any, status:
     who = catalog.principal("who", *grants)
     sides = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["other"], "name": "moved"}}
     assert catalog.ask(who, "POST", "tables/rename", sides).status_code == status
+
+
+def test_to_register_over_a_table_one_must_be_allowed_to_write_it(catalog: GuardedCatalog) -> None:
+    location = catalog.ask(catalog.root, "GET", "namespaces/db/tables/u").json()["metadata-location"]
+    request = {"name": "t", "metadata-location": location, "overwrite": True}
+    may_all_but = (Privilege.LOCATE, CATALOG), (Privilege.CREATE, CATALOG), (Privilege.READ, CATALOG)
+    who = catalog.principal("who", *may_all_but)
+    assert "write" in assert_refused(
+        catalog.ask(who, "POST", "namespaces/db/register", request), 403, "ForbiddenException"
+    )
+    writer = catalog.principal("writer", *may_all_but, (Privilege.WRITE, TABLE))
+    assert catalog.ask(writer, "POST", "namespaces/db/register", request).status_code == 200
 
 
 def place_requests(base: str) -> dict[str, tuple[str, str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from typing import Any
@@ -77,9 +78,7 @@ class Slow:
     def __call__(self, app: ASGIApp) -> ASGIApp:
         async def slow(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and "slow" in scope["query_string"].decode():
-                import anyio.to_thread
-
-                await anyio.to_thread.run_sync(self.go.wait)
+                await asyncio.get_running_loop().run_in_executor(None, self.go.wait)
             await app(scope, receive, send)
 
         return slow

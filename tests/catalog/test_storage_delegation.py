@@ -207,6 +207,32 @@ def test_only_the_methods_of_the_privilege_are_signed_and_only_for_the_table_s_o
     assert sign(catalog, writer, "u", "GET", "a") == 403
 
 
+def test_the_files_of_a_staged_table_are_signed_for_who_may_create_it(
+    catalog: GuardedCatalog, seaweedfs: SeaweedFS
+) -> None:
+    creator = catalog.principal("stager", (Privilege.CREATE, DB))
+    request = {"name": "to be", "schema": SCHEMA, "stage-create": True}
+    staged = catalog.ask(creator, "POST", "namespaces/db/tables", request, **SIGNING).json()
+    client = signing_client(catalog, seaweedfs, creator, staged["config"])
+    client.put_object(**key_in(staged, "a"), Body=b"first")
+    place = key_in(staged, "a")
+    assert s3_client(seaweedfs, _of_the_server(catalog)).get_object(**place)["Body"].read() == b"first"
+    assert sign(catalog, creator, "u", "PUT", "a") == 403
+
+
+def _of_the_server(catalog: GuardedCatalog) -> dict[str, Any]:
+    return {**catalog.backend.settings.storage, "client.region": "us-east-1", "s3.session-token": None}
+
+
+def test_who_asks_for_credentials_gets_them_though_the_metadata_is_the_same(
+    catalog: GuardedCatalog, reader: Credential
+) -> None:
+    first = catalog.ask(reader, "GET", "namespaces/db/tables/t", **VENDED)
+    again = {"If-None-Match": first.headers["etag"]}
+    assert catalog.ask(reader, "GET", "namespaces/db/tables/t", **VENDED, **again).json()["storage-credentials"]
+    assert catalog.ask(reader, "GET", "namespaces/db/tables/t", **again).status_code == 304
+
+
 def test_the_endpoints_are_announced_where_they_work_and_nowhere_else(catalog: GuardedCatalog, guarded: Start) -> None:
     table = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     wanted = {f"GET {table}/credentials", f"POST {table}/sign"}

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frazil.catalog.access import PRINCIPAL
-from frazil.catalog.access_log import note_operation
+from frazil.catalog.access_log import RECORD, Record, note_operation
 from frazil.catalog.backend import Backend
 from frazil.catalog.call import Call, error_reply
 from frazil.catalog.endpoints import ENDPOINTS, Endpoint
@@ -139,7 +139,9 @@ async def _refuse_route(request: Request, error: Exception) -> Response:
 
 async def _break_down(request: Request, error: Exception) -> Response:
     """Whatever nobody expected: told in full to the log, and in one sentence to the client."""
-    _LOG.error("%s %s broke down", request.method, request.scope["path"], exc_info=error)
+    record = request.scope.get(RECORD)
+    told = f" (request {record.request_id})" if isinstance(record, Record) else ""
+    _LOG.error("%s %s broke down%s", request.method, request.scope["path"], told, exc_info=error)
     return error_reply(CatalogError(f"Internal server error: {type(error).__name__}"))
 
 

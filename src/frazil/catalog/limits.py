@@ -45,7 +45,6 @@ class RequestLimits:
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app = app
         self._limits = limits
-        self._late: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -53,21 +52,21 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         reply = _Reply(send)
-        work = asyncio.ensure_future(self._serve(scope, receive, reply))
+        limit = asyncio.timeout(self._limits.seconds)
         try:
-            done, _ = await asyncio.wait({work}, timeout=self._limits.seconds)
-        except asyncio.CancelledError:
-            work.cancel()
-            raise
-        if done:
-            work.result()
-            return
-        reply.take_over()
-        self._abandon(work)
-        if not reply.started:
-            await refusal(self._too_late(scope), {"connection": "close"})(scope, receive, send)
+            async with limit:
+                await self._serve(scope, receive, reply)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            # A thread that is in the middle of a commit finishes all the same, and nobody hears of it.
+            if not reply.started:
+                await refusal(self._too_late(scope), {"connection": "close"})(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in _CHANGING:
+            await self._app(scope, receive, send)
+            return
         try:
             body = await self._read(scope, receive)
             check_nesting(body, self._limits.nesting)
@@ -81,8 +80,6 @@ class RequestLimits:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if declared.isdigit() and int(declared) > most:
             raise self._too_large()
-        if scope["method"] not in _CHANGING:
-            return b""
         parts, size = [], 0
         while True:
             message = await receive()
@@ -103,32 +100,17 @@ class RequestLimits:
         said = f"The request took longer than {self._limits.seconds:g} seconds"
         return StillWorking(said) if scope["method"] in _CHANGING else ServiceUnavailable(said)
 
-    def _abandon(self, work: asyncio.Future[None]) -> None:
-        """Cancel it. A thread that is in the middle of a commit finishes all the same, and nobody hears of it."""
-        self._late.add(work)
-        work.add_done_callback(self._forget)
-        work.cancel()
-
-    def _forget(self, work: asyncio.Future[None]) -> None:
-        self._late.discard(work)
-        if not work.cancelled():
-            work.exception()
-
 
 class _Reply:
-    """The way to the client, until somebody else takes it over."""
+    """The way to the client, which remembers whether it was used."""
+
+    __slots__ = ("_send", "started")
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._taken = False
         self.started = False
 
-    def take_over(self) -> None:
-        self._taken = True
-
     async def __call__(self, message: Message) -> None:
-        if self._taken:
-            return
         self.started = True
         await self._send(message)
 

@@ -122,9 +122,10 @@ def register_table(call: Call) -> Response:
     """Register metadata that is there already; with `overwrite` in place of what the table was."""
     request = call.document
     identifier = call.identify(call.namespace, checked_name(read_string(request, "name"), "table"))
-    call.authorize(identifier.namespace, identifier.name)
-    location = checked_location(read_string(request, "metadata-location"), call.backend.settings.roots)
     overwrite = request.get("overwrite") is True
+    for operation in ("registerTable", "createTable", *(["updateTable"] if overwrite else [])):
+        call.authorize(identifier.namespace, identifier.name, operation)
+    location = checked_location(read_string(request, "metadata-location"), call.backend.settings.roots)
     with call.backend.database.read() as connection:
         namespace_rows.require(connection, identifier.catalog, identifier.namespace)
         if not overwrite:

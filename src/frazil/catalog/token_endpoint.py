@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import threading
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_plus
@@ -18,7 +17,6 @@ CLIENT_CREDENTIALS: Final = "client_credentials"
 TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"
 _EXCHANGEABLE: Final = {ACCESS_TOKEN, "urn:ietf:params:oauth:token-type:jwt"}
-_HASHES_AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,6 @@ class TokenEndpoint:
         self._principals = principals
         self._tokens = tokens
         self._identities = identities
-        self._hashing = threading.BoundedSemaphore(_HASHES_AT_ONCE)  # each takes 16 MB and a core
 
     def answer(self, body: bytes, authorization: str | None) -> TokenReply:
         """The reply to a form body and the `Authorization` header."""
@@ -93,8 +90,7 @@ class TokenEndpoint:
             raise OAuthRefusal("invalid_grant", error.message) from error
 
     def _authenticated(self, client_id: str, secret: str) -> str:
-        with self._hashing:
-            principal = self._principals.authenticate(client_id, secret)
+        principal = self._principals.authenticate(client_id, secret)
         if principal is None:
             raise OAuthRefusal("invalid_client", "the client id is not known, or the secret is wrong")
         return self._tokens.issue(principal)

@@ -121,6 +121,7 @@ def register_view(call: Call) -> Response:
     request = call.document
     identifier = call.identify(call.namespace, checked_name(read_string(request, "name"), "view"))
     call.authorize(identifier.namespace, identifier.name)
+    call.authorize(identifier.namespace, identifier.name, "createView")
     location = checked_location(read_string(request, "metadata-location"), call.backend.settings.roots)
     with call.backend.database.read() as connection:
         namespace_rows.require(connection, identifier.catalog, identifier.namespace)
