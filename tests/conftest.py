@@ -4,6 +4,7 @@ pytest_plugins = [
     "services.seaweedfs",
     "services.postgres",
     "services.frazil_catalog",
+    "services.java_iceberg",
     "lakes",
     "commands",
     "guards",
