@@ -14,6 +14,7 @@ from commands import Frazil
 from frazil.catalog.database import Database
 from frazil.catalog.guard_settings import GuardSettings
 from frazil.catalog.namespace_rows import create
+from services.frazil_catalog import FrazilCatalog
 from services.processes import free_ports, stop, wait_until
 
 CHECKOUT = Path(__file__).parent.parent
@@ -43,6 +44,13 @@ def test_the_library_page_s_example_runs(tmp_path: Path) -> None:
 
 def python_free(document: str) -> str:
     return re.sub(r"```python\n.*?```", "", (CHECKOUT / document).read_text(), flags=re.DOTALL)
+
+
+def test_the_catalog_page_s_example_runs(frazil_catalog: FrazilCatalog, tmp_path: Path) -> None:
+    (example,) = python_blocks("docs/catalog.md")
+    program = f"URI = {frazil_catalog.uri!r}\n{example}\nprint(type(catalog.list_namespaces()))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "<class 'list'>"), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -93,3 +101,12 @@ def test_every_option_of_ingest_is_documented() -> None:
     options = set(re.findall(r"(--[a-z-]+)", help_text)) - {"--help"}
     page = (CHECKOUT / "docs" / "ingest.md").read_text()
     assert {option for option in options if option not in page} == set()
+
+
+def test_every_option_of_the_catalog_is_documented() -> None:
+    help_text = subprocess.run(
+        [str(Path(sys.executable).with_name("frazil")), "catalog", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    options = set(re.findall(r"(--[a-z0-9-]+)", help_text)) - {"--help"}
+    pages = "".join(path.read_text() for path in (CHECKOUT / "docs").glob("catalog*.md"))
+    assert {option for option in options if option not in pages} == set()
