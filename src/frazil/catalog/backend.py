@@ -43,7 +43,7 @@ class Backend:
         """Connect, bring the database to the newest schema, and give the whole."""
         storage = Storage(settings.storage)
         return cls(
-            settings, Database(settings.database, settings.threads), MetadataStore(storage, settings.cache_bytes)
+            settings, Database(settings.database, settings.connections), MetadataStore(storage, settings.cache_bytes)
         )
 
     def close(self) -> None:

@@ -6,6 +6,8 @@ leaves the old table or the new one. A file that lost its race is removed, best 
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +26,8 @@ from frazil.catalog.pointers import Identifier
 from frazil.steps import step
 
 DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
+
+_LONGEST_WAIT_SECONDS = 0.02
 
 InTransaction = Callable[[Connection], None]
 """What must happen in the same transaction as the move of a pointer; it raises to call the commit off."""
@@ -182,4 +186,5 @@ def retried(backend: Backend, attempt: Callable[[], Any]) -> Any:
         except LostRace:
             if not remaining:
                 raise
+            time.sleep(random.uniform(0, _LONGEST_WAIT_SECONDS))
     raise AssertionError("unreachable")

@@ -32,10 +32,12 @@ _TRIES_AFTER_DEADLOCK = 5
 class Database:
     """An open database with the newest schema. Thread-safe."""
 
-    def __init__(self, url: str, connections: int = 16) -> None:
+    def __init__(self, url: str, connections: int = 10) -> None:
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
-        self._writer = _engine(url, connections, autocommit=False)
-        self._reader = _engine(url, connections, autocommit=True)
+        self._writer = _engine(url, connections)
+        self._reader = (
+            _sqlite_engine(url, connections, autocommit=True) if self.is_sqlite else _autocommit(self._writer)
+        )
         try:
             upgrade(self._writer)
         except OperationalError as error:
@@ -130,23 +132,32 @@ def _attempt(connection: Connection, work: Work[Any]) -> tuple[Any, BaseExceptio
     return result, None
 
 
-def _engine(url: str, connections: int, *, autocommit: bool) -> Engine:
+def _engine(url: str, connections: int) -> Engine:
     parsed = make_url(url)
     backend = parsed.get_backend_name()
     if backend == "sqlite":
         if parsed.database in (None, "", ":memory:"):
             raise BadInput(f"--db {url}: a catalog needs a database file; write sqlite:////folder/catalog.db")
-        return _sqlite_engine(url, connections, autocommit)
+        return _sqlite_engine(url, connections, autocommit=False)
     if backend in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
-        options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"} if autocommit else {}
         return create_engine(
-            parsed, pool_size=connections, max_overflow=0, pool_pre_ping=True, hide_parameters=True, **options
+            parsed,
+            pool_size=connections,
+            max_overflow=0,
+            pool_timeout=_BUSY_SECONDS,
+            pool_pre_ping=True,
+            hide_parameters=True,
         )
     raise BadInput(f"--db {url}: the catalog keeps its pointers in SQLite or PostgreSQL, not in {backend}")
 
 
-def _sqlite_engine(url: str, connections: int, autocommit: bool) -> Engine:
+def _autocommit(engine: Engine) -> Engine:
+    """The same connections, each statement a transaction of its own."""
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _sqlite_engine(url: str, connections: int, *, autocommit: bool) -> Engine:
     engine = create_engine(
         url,
         poolclass=QueuePool,

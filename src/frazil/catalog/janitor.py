@@ -8,7 +8,7 @@ from types import TracebackType
 
 from sqlalchemy import Connection
 
-from frazil.catalog import idempotency, metrics_reports, staged
+from frazil.catalog import idempotency, metrics_reports, reservations, staged
 from frazil.catalog.backend import Backend
 
 _LOG = logging.getLogger(__name__)
@@ -41,12 +41,13 @@ class Janitor:
 
 
 def clean(backend: Backend) -> int:
-    """Remove expired staged creates, idempotency keys and metrics reports. Returns how many staged creates were."""
+    """Remove expired staged creates, idempotency keys, metrics reports and marks of reservations. Returns how many staged creates were."""
     now_ms, settings = backend.clock_ms(), backend.settings
 
     def forget(connection: Connection) -> None:
         idempotency.forget_before(connection, now_ms - int(2000 * settings.idempotency_for))
         metrics_reports.forget_before(connection, now_ms - int(1000 * settings.metrics_reports_for))
+        reservations.forget_before(connection, now_ms - int(1000 * settings.ended_reservations_for))
 
     backend.database.write(forget)
     return staged.clean(backend)

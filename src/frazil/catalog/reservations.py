@@ -82,6 +82,12 @@ def _told(row: Any) -> tuple[str, str]:
     return f"{RESERVATION}{row.snapshot_id}", orjson.dumps(told).decode()
 
 
+def forget_before(connection: Connection, at_ms: int) -> int:
+    """Remove what ended before. Returns how many; one that was never ended stays, for its files may have to be swept."""
+    over = delete(reservations).where(_COLUMNS.state != HELD, _COLUMNS.changed_at_ms < at_ms)
+    return connection.execute(over).rowcount
+
+
 _Key = tuple[str, int, str]
 
 

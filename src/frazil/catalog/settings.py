@@ -30,9 +30,11 @@ class ServerSettings:
     janitor_every: float = 60
     idempotency_for: float = 30 * 60
     metrics_reports_for: float = 7 * 24 * 3600
+    ended_reservations_for: float = 30 * 24 * 3600
     cache_bytes: int = 512 * 1024 * 1024
-    commit_tries: int = 4
+    commit_tries: int = 8
     threads: int = 32
+    connections: int = 10
 
     def __post_init__(self) -> None:
         if self.staging not in STAGING_PLACES:

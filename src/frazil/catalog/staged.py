@@ -169,14 +169,25 @@ def _remove_staged(backend: Backend, marker: Marker) -> None:
 @contextmanager
 def finalising(backend: Backend, changes: Sequence[Change]) -> Iterator[None]:
     """A table that is there by now is a conflict to whoever wanted to make it, and may be met by another commit."""
-    creates = any(change.old is None for change in changes)
+    if all(change.old is not None for change in changes):
+        yield
+        return
+    try:
+        with counting_failures(backend):
+            yield
+    except AlreadyExists as error:
+        raise CommitFailed(error.message) from error
+
+
+@contextmanager
+def counting_failures(backend: Backend) -> Iterator[None]:
+    """Count what was to make a staged create visible, and was refused. One that is tried again is not refused yet."""
     try:
         yield
-    except CatalogError as error:
-        if creates and not isinstance(error, LostRace):
-            backend.database.write(lambda connection: counters.count(connection, counters.FAILED))
-        if creates and isinstance(error, AlreadyExists):
-            raise CommitFailed(error.message) from error
+    except LostRace:
+        raise
+    except CatalogError:
+        backend.database.write(lambda connection: counters.count(connection, counters.FAILED))
         raise
 
 

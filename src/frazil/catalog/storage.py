@@ -19,6 +19,7 @@ class Storage:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = dict(properties)
+        self._ways: dict[str, FileIO] = {}
 
     def read(self, location: str) -> bytes:
         """The whole file; FileNotFoundError where there is none."""
@@ -63,7 +64,10 @@ class Storage:
 
     def file_io(self, location: str) -> FileIO:
         """PyIceberg's way to a location, with the storage properties of this server."""
-        return load_file_io(self._properties, location)
+        scheme = location.partition(":")[0]
+        if scheme not in self._ways:  # of two threads that find none, either's will do
+            self._ways[scheme] = load_file_io(self._properties, location)
+        return self._ways[scheme]
 
 
 def local_path(location: str) -> Path | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,9 +116,15 @@ def _prepared(call: Call, request: CommitRequest) -> Change:
     if location is None:
         if not requires_creation(request.requirements):
             raise pointers.missing(request.identifier, TABLE)
-        return staged.finalise(call, request.identifier, request.requirements, request.updates)
+        if request.reservation_requirements or request.reservation_updates:
+            raise InvalidRequest(
+                f"Cannot reserve a snapshot of {request.identifier}, which does not exist; create it first"
+            )
+        with staged.counting_failures(backend):
+            return staged.finalise(call, request.identifier, request.requirements, request.updates)
     old = backend.store.load(location)
-    check_requirements(old.metadata, request.requirements)
+    with staged.counting_failures(backend) if requires_creation(request.requirements) else nullcontext():
+        check_requirements(old.metadata, request.requirements)
     now_ms = backend.clock_ms()
     metadata = apply_updates(old.metadata, request.updates, now_ms=now_ms, previous_location=location)
     authorize_places(call, request.identifier, metadata, old.metadata)

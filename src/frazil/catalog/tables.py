@@ -60,11 +60,12 @@ def load_table(call: Call) -> Response:
     call.authorize(identifier.namespace, identifier.name)
     with call.backend.database.read() as connection:
         location = pointers.get(connection, identifier, TABLE)
-        document = call.backend.store.cached(location)
-        if document is None:
-            if call.inline:
-                raise NotInMemory
-            document = call.backend.store.load(location)
+    document = call.backend.store.cached(location)
+    if document is None:
+        if call.inline:
+            raise NotInMemory
+        document = call.backend.store.load(location)
+    with call.backend.database.read() as connection:
         told = reservations.config_of(connection, str(document.metadata.get("table-uuid")))
     etag = etag_of(location, snapshots, told)
     if is_held(call, etag):
