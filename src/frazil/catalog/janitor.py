@@ -41,7 +41,10 @@ class Janitor:
 
 
 def clean(backend: Backend) -> int:
-    """Remove expired staged creates, idempotency keys, metrics reports and marks of reservations. Returns how many staged creates were."""
+    """Remove staged creates that have expired, and what need not be remembered any longer.
+
+    Returns how many staged creates there were.
+    """
     now_ms, settings = backend.clock_ms(), backend.settings
 
     def forget(connection: Connection) -> None:
