@@ -55,7 +55,7 @@ def creation(metadata: Any, **properties: str) -> list[Any]:
 def counters(server: FrazilCatalog) -> dict[str, int]:
     engine = create_engine(server.database)
     with engine.connect() as connection:
-        found = dict(connection.execute(text("SELECT name, value FROM frazil_counters")).tuples().all())
+        found = dict(connection.execute(text("SELECT name, value FROM frazil_counters")).all())
     engine.dispose()
     return {name.removeprefix("staged_creates").removeprefix("_") or "staged": value for name, value in found.items()}
 

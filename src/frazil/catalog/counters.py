@@ -24,4 +24,4 @@ def count(connection: Connection, name: str, by: int = 1) -> None:
 
 def read_all(connection: Connection) -> dict[str, int]:
     """Every counter."""
-    return dict(connection.execute(select(counters.c.name, counters.c.value)).tuples().all())
+    return dict(connection.execute(select(counters.c.name, counters.c.value)).all())

@@ -48,7 +48,7 @@ def list_reports(call: Call) -> Response:
     )
     with call.backend.database.read() as connection:
         pointers.get(connection, identifier, TABLE)
-        rows = connection.execute(query.order_by(_COLUMNS.received_at_ms.desc()).limit(_MOST_SHOWN)).tuples().all()
+        rows = connection.execute(query.order_by(_COLUMNS.received_at_ms.desc()).limit(_MOST_SHOWN)).all()
     return reply({"reports": [{"received-at-ms": at, "report": orjson.loads(report)} for at, report in rows]})
 
 

@@ -77,7 +77,7 @@ def _taken(namespace: Namespace) -> AlreadyExists:
 
 def properties_of(connection: Connection, catalog: str, namespace: Namespace) -> dict[str, str]:
     """The properties of a namespace, none where it is not there."""
-    found = connection.execute(_ALL, _this(catalog, namespace)).tuples()
+    found = connection.execute(_ALL, _this(catalog, namespace))
     return {key: value for key, value in found if key != EXISTS}
 
 

@@ -200,7 +200,7 @@ def clean(backend: Backend, limit: int = 100) -> int:
     now_ms = backend.clock_ms()
     with backend.database.read() as connection:
         query = select(_COLUMNS.table_uuid, _COLUMNS.metadata_location, _COLUMNS.location)
-        expired = connection.execute(query.where(_COLUMNS.expires_at_ms <= now_ms).limit(limit)).tuples().all()
+        expired = connection.execute(query.where(_COLUMNS.expires_at_ms <= now_ms).limit(limit)).all()
     return sum(_clean_one(backend, *each) for each in expired)
 
 
