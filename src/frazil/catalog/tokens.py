@@ -62,11 +62,12 @@ class Tokens:
 
     def _sign(self, principal: str, secret_version: int, since_s: int) -> str:
         key, now = self._keys.current(), self._now_s()
+        begun_s = -(-self._clock_ms() // 1000)  # rounded up: clients refresh shortly before the lifetime they were told is over
         claims = {
             "iss": ISSUER,
             "sub": principal,
             "iat": now,
-            "exp": now + self.lifetime_s,
+            "exp": begun_s + self.lifetime_s,
             "auth_time": since_s,
             "ver": secret_version,
         }
