@@ -116,7 +116,7 @@ def _server(
             run = partial(run_once, call, endpoint.handler) if changes else partial(endpoint.handler, call)
             return await asyncio.get_running_loop().run_in_executor(threads, run)
         except CatalogError as error:
-            return error_reply(error)
+            return error_reply(error, endpoint.operation)
 
     return serve
 

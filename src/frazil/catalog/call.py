@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 import orjson
@@ -166,6 +166,20 @@ def no_content() -> Response:
     return Response(status_code=204)
 
 
-def error_reply(error: CatalogError) -> Response:
-    """The Iceberg error body."""
-    return reply(error.to_document(), error.status)
+# Of these the document has the error as the whole body, where its own examples and every client have it in `error`.
+_BARE_ERRORS: Final = {
+    "listViews": {404},
+    "createView": {404, 409},
+    "loadView": {404},
+    "replaceView": {404, 409, 500, 502, 504},
+    "dropView": {404},
+    "renameView": {404, 409},
+}
+
+
+def error_reply(error: CatalogError, operation: str | None = None) -> Response:
+    """The Iceberg error body; and the error bare beside it where the document says so of the operation."""
+    body = error.to_document()
+    if error.status in _BARE_ERRORS.get(operation or "", ()):
+        body |= body["error"]
+    return reply(body, error.status)
