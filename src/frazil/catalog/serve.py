@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from types import FrameType
 
@@ -79,10 +80,14 @@ def _run(build: BuildApp, listener: socket.socket) -> None:
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
     server = uvicorn.Server(config)
-    try:
-        server.run(sockets=[listener])
-    except KeyboardInterrupt:  # raised again by uvicorn once it has drained
-        return
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    # Uvicorn drains, and then raises the signal again: by then there is nothing left to end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    server.run(sockets=[listener])
 
 
 class _Supervisor:
@@ -125,6 +130,8 @@ class _Supervisor:
                 signal.signal(number, signal.SIG_DFL)
             _run(self._build, self._own_listener())
             code = 0
+        except Exception:  # noqa: BLE001  this process ends here, and nobody above could tell why
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -62,7 +62,9 @@ class Tokens:
 
     def _sign(self, principal: str, secret_version: int, since_s: int) -> str:
         key, now = self._keys.current(), self._now_s()
-        begun_s = -(-self._clock_ms() // 1000)  # rounded up: clients refresh shortly before the lifetime they were told is over
+        begun_s = -(
+            -self._clock_ms() // 1000
+        )  # rounded up: clients refresh shortly before the lifetime they were told is over
         claims = {
             "iss": ISSUER,
             "sub": principal,
