@@ -14,7 +14,9 @@ class HttpClient:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         authorization = f"Authorization: Bearer {token}\r\n" if token else ""
-        self._headers = f"Host: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n{authorization}"
+        # As Iceberg's clients in Java and Python do, this one takes packed replies.
+        common = "Content-Type: application/json\r\nAccept-Encoding: gzip\r\n"
+        self._headers = f"Host: 127.0.0.1:{port}\r\n{common}{authorization}"
 
     def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         """The status and the body of the reply."""

@@ -7,8 +7,8 @@ one transaction, each behind a savepoint of its own, and so one flush to disk.
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -25,7 +25,6 @@ Result = TypeVar("Result")
 Work = Callable[[Connection], Result]
 
 _BUSY_SECONDS = 60
-_MOST_WRITES_TOGETHER = 64
 _TRIES_AFTER_DEADLOCK = 5
 
 
@@ -65,51 +64,38 @@ class Database:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Finish what is queued and close every connection."""
-        if self._queue is not None:
-            self._queue.close()
+        """Close every connection."""
         self._writer.dispose()
         self._reader.dispose()
 
 
 class _WriteQueue:
-    """One thread that writes for all others: SQLite has one writer at a time, and each commit waits for the disk."""
+    """Writes that wait at the same time share one transaction, for each transaction waits for the disk.
+
+    Whoever gets the lock first does the work of all who wait, and the others find theirs done.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiting: queue.SimpleQueue[tuple[Work[Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name="frazil-writer", daemon=True)
-        self._thread.start()
+        self._waiting: deque[tuple[Work[Any], Future[Any]]] = deque()
+        self._writing = threading.Lock()
 
     def run(self, work: Work[Result]) -> Result:
         done: Future[Result] = Future()
-        self._waiting.put((work, done))
+        self._waiting.append((work, done))
+        with self._writing:
+            if not done.done():
+                self._write_together([self._waiting.popleft() for _ in range(len(self._waiting))])
         return done.result()
-
-    def close(self) -> None:
-        self._waiting.put(None)
-        self._thread.join()
-
-    def _serve(self) -> None:
-        while (first := self._waiting.get()) is not None:
-            batch, ended = [first], False
-            while len(batch) < _MOST_WRITES_TOGETHER and not ended:
-                try:
-                    another = self._waiting.get_nowait()
-                except queue.Empty:
-                    break
-                ended = another is None
-                if another is not None:
-                    batch.append(another)
-            self._write_together(batch)
-            if ended:
-                return
 
     def _write_together(self, batch: list[tuple[Work[Any], Future[Any]]]) -> None:
         outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
             with self._engine.begin() as connection:
-                outcomes = [(done, *_attempt(connection, work)) for work, done in batch]
+                if len(batch) == 1:
+                    outcomes = [(batch[0][1], batch[0][0](connection), None)]
+                else:
+                    outcomes = [(done, *_attempt(connection, work)) for work, done in batch]
         except BaseException as error:  # noqa: BLE001  it is raised again in every thread that waits for this transaction
             outcomes = [(done, None, error) for _, done in batch]
         for done, result, failure in outcomes:

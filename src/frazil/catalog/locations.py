@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +21,7 @@ FILE_FOLDERS = (
 )
 """The properties by which a table keeps files somewhere else than under its location."""
 _LONGEST = 900
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -55,7 +57,12 @@ def checked_location(location: object, roots: tuple[str, ...]) -> str:
     """`location` without a trailing slash, if it lies in one of the roots."""
     if not isinstance(location, str) or not location.strip():
         raise InvalidRequest("Invalid location: it is not a text")
-    if len(location) > _LONGEST or any(ord(sign) < 0x20 or ord(sign) == 0x7F for sign in location):
+    return _checked(location, roots)
+
+
+@lru_cache(maxsize=1024)  # one request asks several times for the same
+def _checked(location: str, roots: tuple[str, ...]) -> str:
+    if len(location) > _LONGEST or _CONTROL.search(location):
         raise InvalidRequest("Invalid location: it is too long, or holds control characters")
     place = _place(location)
     if any(part in (".", "..") for part in re.split(r"[/\\]", _fully_decoded(location))):

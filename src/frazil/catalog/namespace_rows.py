@@ -81,6 +81,15 @@ def properties_of(connection: Connection, catalog: str, namespace: Namespace) ->
     return {key: value for key, value in found if key != EXISTS}
 
 
+def load(connection: Connection, catalog: str, namespace: Namespace) -> dict[str, str]:
+    """The properties of a namespace, which must be there."""
+    found = dict(connection.execute(_ALL, _this(catalog, namespace)).all())
+    if not found:
+        require(connection, catalog, namespace)
+    found.pop(EXISTS, None)
+    return found
+
+
 def set_properties(connection: Connection, catalog: str, namespace: Namespace, properties: Mapping[str, str]) -> None:
     """Set properties, whether they were there or not."""
     remove_properties(connection, catalog, namespace, properties)

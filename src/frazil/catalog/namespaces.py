@@ -50,8 +50,7 @@ def load_namespace(call: Call) -> Response:
     namespace, catalog = call.namespace, call.backend.settings.name
     call.authorize(namespace)
     with call.backend.database.read() as connection:
-        rows.require(connection, catalog, namespace)
-        properties = rows.properties_of(connection, catalog, namespace)
+        properties = rows.load(connection, catalog, namespace)
     return reply({"namespace": list(namespace), "properties": properties})
 
 

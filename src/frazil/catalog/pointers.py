@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from frazil.catalog.database_tables import TABLE, VIEW, iceberg_tables
@@ -59,6 +60,10 @@ _STANDING = {
     kind: update(iceberg_tables).where(_THIS, of, _COLUMNS.metadata_location == bindparam("old"))
     for kind, of in _OF_KIND.items()
 }
+_REGISTER = {
+    "sqlite": sqlite.insert(iceberg_tables).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(iceberg_tables).on_conflict_do_nothing(),
+}
 _HOLD = {kind: row.values(metadata_location=bindparam("old")) for kind, row in _STANDING.items()}
 _SWAP = {
     kind: row.values(metadata_location=bindparam("new"), previous_metadata_location=bindparam("old"))
@@ -110,12 +115,9 @@ def register(connection: Connection, identifier: Identifier, kind: str, location
 
     This insert is the one gate through which a table becomes visible.
     """
-    refuse_taken(connection, identifier, kind)
     row = {**identifier.row, "metadata_location": location, "iceberg_type": kind}
-    try:
-        connection.execute(insert(iceberg_tables).values(row))
-    except IntegrityError as error:
-        raise taken(identifier, kind, kind) from error
+    if connection.execute(_REGISTER[connection.dialect.name], row).rowcount != 1:
+        raise taken(identifier, kind_of(connection, identifier) or kind, kind)
 
 
 def swap(connection: Connection, identifier: Identifier, kind: str, old: str, new: str) -> bool:

@@ -104,8 +104,7 @@ def create_table(call: Call) -> Response:
 def _first_metadata(call: Call, identifier: Identifier, request: Document) -> Document:
     backend, uuid = call.backend, call.backend.new_uuid()
     with backend.database.read() as connection:
-        namespace_rows.require(connection, identifier.catalog, identifier.namespace)
-        parents = namespace_rows.properties_of(connection, identifier.catalog, identifier.namespace)
+        parents = namespace_rows.load(connection, identifier.catalog, identifier.namespace)
         pointers.refuse_taken(connection, identifier, TABLE)
     location = request.get("location") or default_location(
         backend.settings.warehouse, parents, identifier.namespace, identifier.name, uuid

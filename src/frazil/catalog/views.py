@@ -57,8 +57,7 @@ def create_view(call: Call) -> Response:
     identifier = call.identify(call.namespace, checked_name(request["name"], "view"))
     call.authorize(identifier.namespace, identifier.name)
     with backend.database.read() as connection:
-        namespace_rows.require(connection, identifier.catalog, identifier.namespace)
-        parents = namespace_rows.properties_of(connection, identifier.catalog, identifier.namespace)
+        parents = namespace_rows.load(connection, identifier.catalog, identifier.namespace)
         pointers.refuse_taken(connection, identifier, VIEW)
     uuid = backend.new_uuid()
     location = checked_location(
