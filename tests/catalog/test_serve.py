@@ -88,3 +88,14 @@ def test_a_server_that_is_told_to_end_ends_well(tmp_path: Path) -> None:
     with running_catalog(tmp_path / "lake") as server:
         server.process.terminate()
         assert server.process.wait(30) == 0
+
+
+def test_the_workers_of_a_server_that_was_killed_end_too(tmp_path: Path) -> None:
+    with running_catalog(tmp_path / "lake", "--workers", "2") as server:
+        workers = workers_of(server)
+        server.process.kill()
+        server.process.wait(10)
+        deadline = time.monotonic() + 20
+        while any(psutil.pid_exists(each) for each in workers) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(psutil.pid_exists(each) for each in workers)

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from frazil.errors import BadInput, StorageFailed
 _DRAIN_SECONDS = 30
 _KEEP_ALIVE_SECONDS = 75
 _FASTEST_DEATH_SECONDS = 2.0
+_LOOK_FOR_SUPERVISOR_SECONDS = 0.5
 
 BuildApp = Callable[[], ASGIApp]
 
@@ -120,6 +122,7 @@ class _Supervisor:
         return int(failed)
 
     def _start(self) -> None:
+        supervisor = os.getpid()
         process = os.fork()
         if process:
             self._running[process] = time.monotonic()
@@ -128,6 +131,7 @@ class _Supervisor:
         try:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
+            threading.Thread(target=_end_with, args=(supervisor,), daemon=True).start()
             _run(self._build, self._own_listener())
             code = 0
         except Exception:  # noqa: BLE001  this process ends here, and nobody above could tell why
@@ -148,6 +152,13 @@ class _Supervisor:
         self._ending = True
         for process in list(self._running):
             os.kill(process, signal.SIGTERM)
+
+
+def _end_with(supervisor: int) -> None:
+    """End this process when its supervisor is gone: nobody else would, and it would keep the port."""
+    while os.getppid() == supervisor:
+        time.sleep(_LOOK_FOR_SUPERVISOR_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _balances() -> bool:
