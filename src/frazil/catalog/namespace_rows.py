@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, insert, literal, select
+from sqlalchemy import BindParameter, Connection, and_, bindparam, delete, func, insert, literal, select
 from sqlalchemy.exc import IntegrityError
 
 from frazil.catalog.database_tables import iceberg_tables, namespace_properties
@@ -22,7 +22,8 @@ _TABLES = iceberg_tables.c
 
 
 # Statements are made once: to make one costs several times what it costs to run it.
-_CATALOG, _NAMESPACE = bindparam("of_catalog"), bindparam("of_namespace")
+_CATALOG: BindParameter[str] = bindparam("of_catalog")
+_NAMESPACE: BindParameter[str] = bindparam("of_namespace")
 _ITS = and_(_PROPERTIES.catalog_name == _CATALOG, _PROPERTIES.namespace == _NAMESPACE)
 _LOOKS = (
     select(literal(1)).where(_ITS).limit(1),

@@ -173,7 +173,7 @@ def _in_order(key: str, value: str) -> str:
 def _with_properties(metadata: TableMetadata, properties: Mapping[str, str]) -> TableMetadata:
     if not properties:
         return metadata
-    return cast("TableMetadata", metadata.model_copy(update={"properties": {**metadata.properties, **properties}}))
+    return metadata.model_copy(update={"properties": {**metadata.properties, **properties}})
 
 
 def _post(table: Table, requirements: Sequence[Any], updates: Sequence[Any]) -> CommitTableResponse:
