@@ -107,6 +107,6 @@ def test_every_option_of_the_catalog_is_documented() -> None:
     help_text = subprocess.run(
         [str(Path(sys.executable).with_name("frazil")), "catalog", "--help"], capture_output=True, text=True, check=True
     ).stdout
-    options = set(re.findall(r"(--[a-z0-9-]+)", help_text)) - {"--help"}
+    options = set(re.findall(r"--(?:no-)?([a-z0-9-]+)", help_text)) - {"help"}
     pages = "".join(path.read_text() for path in (CHECKOUT / "docs").glob("catalog*.md"))
-    assert {option for option in options if option not in pages} == set()
+    assert {option for option in options if f"--{option}" not in pages and f"--no-{option}" not in pages} == set()
