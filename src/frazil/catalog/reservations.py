@@ -21,7 +21,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, inser
 from sqlalchemy.exc import IntegrityError
 
 from frazil.catalog.database_tables import reservations
-from frazil.catalog.document import Document, as_object, read_long, read_string
+from frazil.catalog.document import Document, as_object, read_long, read_optional_long, read_string
 from frazil.catalog.errors import CommitFailed, IllegalArgument
 
 HELD, CONSUMED, CANCELLED = "held", "consumed", "cancelled"
@@ -127,12 +127,15 @@ def _renew(document: Document, table: str, _taken: set[int], now_ms: int) -> Cal
 
 def _cancel(document: Document, table: str, _taken: set[int], now_ms: int) -> Callable[[Connection], None]:
     key, forget = _key(document, table), document.get("forget") is True
+    # By the clock of whoever sweeps, if it says: the grace period is counted from there.
+    told = read_optional_long(document, "ended-at-ms")
+    ended_at_ms = now_ms if told is None else told
 
     def work(connection: Connection) -> None:
         if forget:
             connection.execute(delete(reservations).where(_is(key), _COLUMNS.state != CONSUMED))
         else:
-            _change(connection, key, state=CANCELLED, changed_at_ms=now_ms)
+            _change(connection, key, state=CANCELLED, changed_at_ms=ended_at_ms)
 
     return work
 

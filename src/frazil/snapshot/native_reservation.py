@@ -56,6 +56,7 @@ class CancelSnapshotReservationUpdate(IcebergBaseModel):
     action: Literal["cancel-snapshot-reservation"] = "cancel-snapshot-reservation"
     snapshot_id: int = Field(alias="snapshot-id")
     commit_uuid: str = Field(alias="commit-uuid")
+    ended_at_ms: int | None = Field(alias="ended-at-ms", default=None)
     forget: bool = False
 
 
@@ -91,7 +92,7 @@ def commit(table: Table, requirements: Sequence[Any], updates: Sequence[Any]) ->
     """As the catalog's `commit_table`, with what is about reservations said in the catalog's own words."""
     held = {key: value for key, value in table.metadata.properties.items() if _is_ours(key)}
     asserted, kept = translated(updates, held)
-    response = _post(table, (*requirements, *asserted), kept)
+    response = send(table, (*requirements, *asserted), kept)
     return response.model_copy(update={"metadata": _with_properties(response.metadata, _after(held, updates))})
 
 
@@ -176,8 +177,8 @@ def _with_properties(metadata: TableMetadata, properties: Mapping[str, str]) -> 
     return metadata.model_copy(update={"properties": {**metadata.properties, **properties}})
 
 
-def _post(table: Table, requirements: Sequence[Any], updates: Sequence[Any]) -> CommitTableResponse:
-    """PyIceberg has no door for requests of our own, so this one goes through its session."""
+def send(table: Table, requirements: Sequence[Any], updates: Sequence[Any]) -> CommitTableResponse:
+    """One update-table request. PyIceberg has no door for words of our own, so this goes through its session."""
     catalog, identifier = cast("RestCatalog", table.catalog), table.name()
     named = TableIdentifier(namespace=identifier[:-1], name=identifier[-1])
     request = _CommitRequest(identifier=named, requirements=tuple(requirements), updates=tuple(updates))
