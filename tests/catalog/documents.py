@@ -77,3 +77,24 @@ def with_snapshots(metadata: Document, count: int) -> Document:
 def parsed(metadata: Document) -> TableMetadata:
     """The document as PyIceberg, which knows nothing of us, reads it."""
     return TableMetadataUtil.parse_raw(json.dumps(metadata))
+
+
+JUNK = [None, 1, -1, 2**63, "x", True, 0.5, [], {}, [None], [1], [[]], [{}], {"a": None}, {"main": {}}, {"main": 1}]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path to every value within a document."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, one in inner for place in places(one, (*path, key)))]
+
+
+def with_junk(document: Document, path: tuple[Any, ...], junk: Any) -> Any:
+    """The document with junk in one place."""
+    if not path:
+        return junk
+    damaged: Any = json.loads(json.dumps(document))
+    inner = damaged
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = junk
+    return damaged

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catalog.documents import (
+    JUNK,
     LOCATION,
     NOW,
     TAXI,
@@ -15,14 +16,17 @@ from catalog.documents import (
     field,
     new_table,
     parsed,
+    places,
     schema,
     snapshot,
     sort_field,
     spec_field,
+    with_junk,
     with_snapshots,
 )
-from frazil.catalog.errors import IllegalArgument, InvalidRequest, ValidationFailed
-from frazil.catalog.table_metadata import check_table_metadata, metadata_from_updates, new_table_metadata
+from frazil.catalog.errors import CatalogError, IllegalArgument, InvalidRequest, ValidationFailed
+from frazil.catalog.metadata_check import check_table_metadata
+from frazil.catalog.table_metadata import metadata_from_updates, new_table_metadata
 from frazil.catalog.updates import apply_updates
 
 NESTED = schema(
@@ -286,3 +290,26 @@ def test_damaged_metadata_is_not_taken(changes: Document, message: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_table_metadata(damaged)
     assert refusal.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_metadata_that_is_damaged_anywhere_is_refused_or_can_be_worked_with(version: int) -> None:
+    spec = {"spec-id": 0, "fields": [spec_field(2, "d", "day")]}
+    order = {"order-id": 1, "fields": [sort_field(1)]}
+    table = with_snapshots(new_table(version, **{"partition-spec": spec, "write-order": order}), 2)
+    table["metadata-log"] = [{"metadata-file": "file:///x", "timestamp-ms": NOW}]
+    table["statistics"] = [{"snapshot-id": 1, "statistics-path": "p", "file-size-in-bytes": 1}]
+    updates = [
+        {"action": "set-properties", "updates": {"a": "b"}},
+        {"action": "remove-snapshots", "snapshot-ids": [1]},
+        {"action": "add-schema", "schema": schema(*TAXI["fields"], field(4, "fare"))},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"fields": [spec_field(1, "b", "bucket[2]")]}},
+    ]
+    for path in places(table):
+        for junk in JUNK:
+            try:
+                taken = check_table_metadata(with_junk(table, path, junk))
+                apply_updates(taken, updates, now_ms=NOW, previous_location="file:///y")
+            except CatalogError as refusal:
+                assert refusal.status in (400, 409)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyiceberg.view.metadata import ViewMetadata
 
-from catalog.documents import LOCATION, NOW, TAXI, UUID, Document, field, schema
+from catalog.documents import JUNK, LOCATION, NOW, TAXI, UUID, Document, field, places, schema, with_junk
 from frazil.catalog.errors import CatalogError, InvalidRequest
 from frazil.catalog.view_metadata import check_view_metadata, new_view_metadata
 from frazil.catalog.view_updates import VIEW_UPDATES, apply_view_updates
@@ -219,3 +219,18 @@ def test_junk_is_refused_and_never_breaks_anything(action: str, junk: Any) -> No
             check_view_metadata(apply(new_view(), {"action": action, **body}))
         except CatalogError as refusal:
             assert refusal.status == 400
+
+
+def test_metadata_that_is_damaged_anywhere_is_refused_or_can_be_worked_with() -> None:
+    view = apply(new_view(properties={"a": "b"}), *replace_with(version(2)))
+    updates = [
+        {"action": "set-properties", "updates": {"a": "c"}},
+        {"action": "add-schema", "schema": WIDER},
+        *replace_with(version(3, **{"schema-id": -1})),
+    ]
+    for path in places(view):
+        for junk in JUNK:
+            try:
+                apply(check_view_metadata(with_junk(view, path, junk)), *updates)
+            except CatalogError as refusal:
+                assert refusal.status == 400

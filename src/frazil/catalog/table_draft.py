@@ -108,19 +108,21 @@ def find(documents: list[Document], key: str, number: int) -> Document | None:
 def with_modern_fields(base: Document) -> Document:
     """A shallow copy that has every list which a v1 document from before v2 may express otherwise, or not at all."""
     document = dict(base)
-    if "schemas" not in document:
+    if document.get("schemas") is None:
         schema = document.get("schema") or {"type": "struct", "fields": []}
         number = schema.get("schema-id") or 0
         document["schemas"], document["current-schema-id"] = [{**schema, "schema-id": number}], number
-    if "partition-specs" not in document:
-        fields = _with_field_ids(document.get("partition-spec") or [])
-        document["partition-specs"], document["default-spec-id"] = [{"spec-id": 0, "fields": fields}], 0
-    if "last-partition-id" not in document:
+    if document.get("partition-specs") is None:
+        spec = {"spec-id": 0, "fields": document.get("partition-spec") or []}
+        document["partition-specs"], document["default-spec-id"] = [spec], 0
+    if any(field.get("field-id") is None for spec in document["partition-specs"] for field in spec["fields"]):
+        document["partition-specs"] = [_with_field_ids(spec) for spec in document["partition-specs"]]
+    if document.get("last-partition-id") is None:
         document["last-partition-id"] = max(
             (field["field-id"] for spec in document["partition-specs"] for field in spec["fields"]),
             default=UNPARTITIONED_LAST_ID,
         )
-    if "sort-orders" not in document:
+    if document.get("sort-orders") is None:
         document["sort-orders"], document["default-sort-order-id"] = [{"order-id": 0, "fields": []}], 0
     for name, empty in (("properties", {}), ("snapshots", []), ("snapshot-log", []), ("metadata-log", [])):
         if document.get(name) is None:
@@ -130,5 +132,7 @@ def with_modern_fields(base: Document) -> Document:
     return document
 
 
-def _with_field_ids(fields: list[Document]) -> list[Document]:
-    return [{"field-id": UNPARTITIONED_LAST_ID + position, **field} for position, field in enumerate(fields, start=1)]
+def _with_field_ids(spec: Document) -> Document:
+    """The spec with the field ids that v1 leaves out: a field's position."""
+    numbered = enumerate(spec["fields"], start=UNPARTITIONED_LAST_ID + 1)
+    return {**spec, "fields": [{**field, "field-id": field.get("field-id") or place} for place, field in numbered]}

@@ -1,4 +1,4 @@
-"""The first metadata of a table, and the check of metadata that was written elsewhere."""
+"""The first metadata of a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from frazil.catalog.document import (
     as_object,
     read_bool,
     read_int,
-    read_long,
-    read_object,
-    read_objects,
     read_optional_string,
     read_string,
     read_string_map,
@@ -22,9 +19,9 @@ from frazil.catalog.errors import IllegalArgument, ValidationFailed
 from frazil.catalog.layout_updates import check_layout
 from frazil.catalog.partition_spec import check_spec, parse_spec
 from frazil.catalog.schema import SchemaIndex, check_schema, with_fresh_ids
-from frazil.catalog.snapshot_updates import ROW_LINEAGE_SINCE, check_refs
+from frazil.catalog.snapshot_updates import ROW_LINEAGE_SINCE
 from frazil.catalog.sort_order import check_order, parse_order
-from frazil.catalog.table_draft import NO_SNAPSHOT, UNPARTITIONED_LAST_ID, TableDraft, with_modern_fields
+from frazil.catalog.table_draft import NO_SNAPSHOT, UNPARTITIONED_LAST_ID, TableDraft
 from frazil.catalog.table_updates import SUPPORTED_VERSION, strip_slashes
 from frazil.catalog.updates import finish, run_updates
 
@@ -122,24 +119,6 @@ def metadata_from_updates(updates: Iterable[Any], *, table_uuid: str, location: 
     return finish(draft, base, None)
 
 
-def check_table_metadata(document: Any) -> Document:
-    """Metadata that was written elsewhere, as a document whose updates can be applied, if it is valid."""
-    metadata = as_object(document, "metadata")
-    version = read_int(metadata, FORMAT_VERSION)
-    if not 1 <= version <= SUPPORTED_VERSION:
-        raise IllegalArgument(f"Cannot read unsupported version {version}")
-    read_string(metadata, "location")
-    read_int(metadata, "last-column-id")
-    read_long(metadata, "last-updated-ms")
-    if version > 1:
-        _check_since_v2(metadata, version)
-    modern = with_modern_fields(metadata)
-    draft = TableDraft(modern, modern["last-updated-ms"])
-    check_layout(draft)
-    check_refs(draft)
-    return modern
-
-
 def requested_version(properties: dict[str, str]) -> int:
     """The format version that the properties ask for."""
     text = properties.get(FORMAT_VERSION)
@@ -213,18 +192,3 @@ def _check_properties(properties: dict[str, str], version: int, index: SchemaInd
             raise ValidationFailed(
                 f"Invalid metrics config, could not find column {column} from table prop {name} in schema"
             )
-
-
-def _check_since_v2(metadata: Document, version: int) -> None:
-    read_string(metadata, "table-uuid")
-    read_long(metadata, "last-sequence-number")
-    for name in ("schemas", "partition-specs", "sort-orders"):
-        if name not in metadata:
-            raise IllegalArgument(f"{name} must exist in format v{version}")
-        read_objects(metadata, name)
-    for name in ("current-schema-id", "default-spec-id", "last-partition-id", "default-sort-order-id"):
-        read_int(metadata, name)
-    if version >= ROW_LINEAGE_SINCE:
-        read_long(metadata, "next-row-id")
-    if metadata.get("refs") is not None:
-        read_object(metadata, "refs")

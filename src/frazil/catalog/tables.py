@@ -16,13 +16,14 @@ from frazil.catalog.document import Document, read_object, read_string
 from frazil.catalog.errors import NotSupported
 from frazil.catalog.idempotency import Recorded
 from frazil.catalog.locations import checked_location, default_location
+from frazil.catalog.metadata_check import check_table_metadata
 from frazil.catalog.metadata_store import MetadataDocument
 from frazil.catalog.naming import checked_name, checked_namespace
 from frazil.catalog.pages import Page
 from frazil.catalog.places import authorize_places
 from frazil.catalog.pointers import Identifier
 from frazil.catalog.purge import purge_later
-from frazil.catalog.table_metadata import check_create_request, check_table_metadata, new_table_metadata
+from frazil.catalog.table_metadata import check_create_request, new_table_metadata
 from frazil.catalog.table_reply import (
     etag_of,
     is_held,

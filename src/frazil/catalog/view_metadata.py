@@ -8,6 +8,7 @@ from frazil.catalog.document import (
     Document,
     as_object,
     read_int,
+    read_long,
     read_object,
     read_objects,
     read_optional_string,
@@ -15,8 +16,9 @@ from frazil.catalog.document import (
     read_string_map,
 )
 from frazil.catalog.errors import IllegalArgument
+from frazil.catalog.schema import check_schema
 from frazil.catalog.table_draft import find
-from frazil.catalog.table_updates import strip_slashes
+from frazil.catalog.table_updates import SUPPORTED_VERSION, strip_slashes
 from frazil.catalog.view_updates import (
     SUPPORTED_VIEW_VERSION,
     ViewDraft,
@@ -66,18 +68,27 @@ def new_view_metadata(request: Any, *, view_uuid: str, location: str, now_ms: in
 
 
 def check_view_metadata(document: Any) -> Document:
-    """View metadata that was written elsewhere, if it is valid."""
+    """View metadata that was written elsewhere, if it is valid: whatever is done with it later cannot break."""
     metadata = as_object(document, "view metadata")
     version = read_int(metadata, "format-version")
     if not 0 < version <= SUPPORTED_VIEW_VERSION:
         raise IllegalArgument(f"Unsupported format version: {version}")
-    for name in ("view-uuid", "location"):
-        read_string(metadata, name)
+    read_string(metadata, "view-uuid")
+    strip_slashes(read_string(metadata, "location"))
     schemas, versions = read_objects(metadata, "schemas"), read_objects(metadata, "versions")
-    read_objects(metadata, "version-log")
+    for schema in schemas:
+        read_int(schema, "schema-id")
+        check_schema(schema, SUPPORTED_VERSION)
+    for one in versions:
+        parse_version(one)
+    for entry in read_objects(metadata, "version-log"):
+        read_int(entry, "version-id")
+        read_long(entry, "timestamp-ms")
+    if metadata.get("properties") is not None:
+        read_string_map(metadata, "properties")
     current = find(versions, "version-id", read_int(metadata, "current-version-id"))
     if current is None:
         raise IllegalArgument(f"Cannot find current version {metadata['current-version-id']} in view versions")
-    if find(schemas, "schema-id", read_int(current, "schema-id")) is None:
+    if find(schemas, "schema-id", current["schema-id"]) is None:
         raise IllegalArgument(f"Cannot find current schema with id {current['schema-id']} in schemas")
     return {**metadata, "properties": metadata.get("properties") or {}}
