@@ -39,7 +39,7 @@ STEPS: Final[dict[str, str]] = {
     "catalog:committed": "the catalog's transaction is committed; the client has no reply",
     "catalog:staged-written": "the metadata of a staged create is written; its marker is not",
     "catalog:staged": "a staged create has its marker; the client has no reply",
-    "catalog:finalised": "a staged create is registered; its staged file and the reply are still to come",
+    "catalog:finalised": "a staged create has given up its marker to its table, in a transaction that is not committed",
     "catalog:cleaned": "the janitor has removed the file of an expired staged create, but not its marker",
     "sweep:listed": "the files to sweep are known; none is deleted",
     "sweep:deleted": "one file is deleted; more may follow",

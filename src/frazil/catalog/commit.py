@@ -95,6 +95,8 @@ def apply(connection: Connection, changes: Sequence[Change]) -> None:
     The order of the names is the same for everybody, so that two transactions never wait for each other.
     """
     for change in sorted(changes, key=lambda change: str(change.identifier)):
+        for work in change.also:  # before the move: a table that is registered would make its own namespace exist
+            work(connection)
         if change.old is None:
             pointers.register(connection, change.identifier, change.kind, change.new.location)
         elif not _move(connection, change, change.old.location):
@@ -102,8 +104,6 @@ def apply(connection: Connection, changes: Sequence[Change]) -> None:
                 f"Cannot commit to {change.kind.lower()} {change.identifier}: metadata location "
                 f"{change.old.location} has changed"
             )
-        for work in change.also:
-            work(connection)
     step("catalog:pointer-moved")
 
 
