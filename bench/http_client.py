@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 from typing import Any
@@ -36,14 +37,14 @@ class HttpClient:
         status, body = self.ask("GET", path)
         if status != 200:
             raise RuntimeError(f"GET {path}: {status} {body[:300]!r}")
-        return json.loads(body)
+        return _parsed(body)
 
     def post(self, path: str, document: Any) -> Any:
         """The document that answers this one, which must be accepted."""
         status, body = self.ask("POST", path, json.dumps(document).encode())
         if status != 200:
             raise RuntimeError(f"POST {path}: {status} {body[:300]!r}")
-        return json.loads(body)
+        return _parsed(body)
 
     def close(self) -> None:
         """Close the connection."""
@@ -72,6 +73,11 @@ class HttpClient:
                 return b"".join(parts)
             parts.append(received[: int(size, 16)])
             received = received[int(size, 16) + 2 :]
+
+
+def _parsed(body: bytes) -> Any:
+    """The document in a body, packed or not."""
+    return json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
 
 
 def _length(headers: bytes) -> int:
