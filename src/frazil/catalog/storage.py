@@ -100,14 +100,16 @@ def _write_durably(path: Path, content: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> list[Path]:
-    """Make a folder and those above it. Returns the folders that have a new entry."""
-    missing = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for each in reversed(missing):
-        each.mkdir(exist_ok=True)
-    return [each.parent for each in missing]
+    """Make a folder, and those above it where missing. Returns the folders that have a new entry."""
+    above: list[Path] = []
+    try:
+        os.mkdir(folder)  # noqa: PTH102  several times per table made, and pathlib costs as much as the system
+    except FileNotFoundError:
+        above = _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+    except FileExistsError:
+        return above
+    return [folder.parent, *above]
 
 
 def _flush_folder(folder: Path) -> None:
