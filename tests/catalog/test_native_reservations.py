@@ -13,9 +13,10 @@ from pyiceberg.table import Table
 
 import frazil
 from frazil import AlreadyConsumed, DistributedSnapshot
-from frazil.errors import CommitConflict, ReservationCancelled, ReservationExpired
-from frazil.snapshot.reservation import Reservation
+from frazil.errors import CommitConflict, CommitRefused, ReservationCancelled, ReservationExpired
+from frazil.snapshot.reservation import Reservation, now_ms
 from frazil.snapshot.table import CatalogTable
+from frazil.testing import FaultyCatalog
 from lakes import SCHEMA, ids, write
 from services.frazil_catalog import FrazilCatalog
 
@@ -150,3 +151,11 @@ def test_a_strict_one_does_not_rebase(table: Table) -> None:
     frazil.publish_snapshot(table, second, [write(table, second, 2)])
     with pytest.raises(CommitConflict):
         frazil.publish_snapshot(table, first, [write(table, first, 1)], conflict="abort")
+
+
+def test_one_that_has_expired_by_the_catalogs_clock_alone_is_refused_at_once(table: Table) -> None:
+    two_hours_ago = now_ms() - 2 * 3600 * 1000
+    snapshot = frazil.begin_snapshot(table, ttl=timedelta(hours=1), clock_ms=lambda: two_hours_ago)
+    with FaultyCatalog(table.catalog) as counting, pytest.raises(CommitRefused, match="is expired"):
+        frazil.publish_snapshot(table, snapshot, [write(table, snapshot, 1)], clock_ms=lambda: two_hours_ago)
+    assert len(counting.commits) == 1

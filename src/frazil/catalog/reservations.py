@@ -32,6 +32,13 @@ ENDED: Final = "frazil.ended."
 _COLUMNS = reservations.c
 
 
+class ReservationExpired(CommitFailed):
+    """The reservation's time is over by the catalog's clock. Told from the rest, for it is of no use to try again."""
+
+    retryable = False
+    kind = "ReservationExpiredException"
+
+
 def is_update(update_: Any) -> bool:
     """Whether an update is about a reservation."""
     return isinstance(update_, dict) and update_.get("action") in _UPDATES
@@ -157,16 +164,18 @@ def _change(connection: Connection, key: _Key, live_at_ms: int | None = None, **
     if live_at_ms is not None:
         wanted = and_(wanted, _COLUMNS.expires_at_ms > live_at_ms)
     if connection.execute(update(reservations).where(wanted).values(**values)).rowcount != 1:
-        raise CommitFailed(f"Requirement failed: {_why(connection, key)}")
+        raise _refusal(connection, key)
 
 
-def _why(connection: Connection, key: _Key) -> str:
+def _refusal(connection: Connection, key: _Key) -> CommitFailed:
     row = connection.execute(select(_COLUMNS.state, _COLUMNS.commit_uuid).where(_is(key))).first()
     if row is None:
-        return f"snapshot {key[1]} is not reserved"
+        return CommitFailed(f"Requirement failed: snapshot {key[1]} is not reserved")
     if row.commit_uuid != key[2]:
-        return f"snapshot {key[1]} is reserved by another commit ({row.commit_uuid})"
-    return f"the reservation of snapshot {key[1]} is {'expired' if row.state == HELD else row.state}"
+        return CommitFailed(f"Requirement failed: snapshot {key[1]} is reserved by another commit ({row.commit_uuid})")
+    if row.state == HELD:
+        return ReservationExpired(f"Requirement failed: the reservation of snapshot {key[1]} is expired")
+    return CommitFailed(f"Requirement failed: the reservation of snapshot {key[1]} is {row.state}")
 
 
 def _is(key: _Key) -> ColumnElement[bool]:

@@ -15,18 +15,19 @@ from typing import Any, Literal, cast
 from pydantic import Field, SerializeAsAny
 from pyiceberg.catalog.rest import Endpoints, RestCatalog
 from pyiceberg.catalog.rest.response import _handle_non_200_response
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, CommitStateUnknownException
 from pyiceberg.table import CommitTableResponse, Table, TableIdentifier
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AddSnapshotUpdate, RemovePropertiesUpdate, SetPropertiesUpdate
 from pyiceberg.typedef import IcebergBaseModel
-from requests import HTTPError
+from requests import HTTPError, Response
 
 OFFER = "frazil.native-reservations"
 RESERVATION = "frazil.reservation."
 ENDED = "frazil.ended."
 _FIELDS = ("commit-uuid", "ref", "parent-snapshot-id", "sequence-hint", "expires-at-ms")
 _UNKNOWN = CommitStateUnknownException
+_EXPIRED = "ReservationExpiredException"
 
 
 class ReserveSnapshotUpdate(IcebergBaseModel):
@@ -187,6 +188,13 @@ def send(table: Table, requirements: Sequence[Any], updates: Sequence[Any]) -> C
     try:
         response.raise_for_status()
     except HTTPError as error:
+        if _has_expired(response):
+            raise BadRequestError(f"{response.text}; renew it, or begin a new snapshot") from error
         conflict = {409: CommitFailedException, 500: _UNKNOWN, 502: _UNKNOWN, 504: _UNKNOWN}
         _handle_non_200_response(error, conflict)
     return CommitTableResponse.model_validate_json(response.text)
+
+
+def _has_expired(response: Response) -> bool:
+    """Whether the catalog's clock says so, although ours does not: a conflict that no other try would mend."""
+    return response.status_code == 409 and _EXPIRED in response.text
