@@ -60,6 +60,7 @@ _STANDING = {
     kind: update(iceberg_tables).where(_THIS, of, _COLUMNS.metadata_location == bindparam("old"))
     for kind, of in _OF_KIND.items()
 }
+_COUNTING = {"preserve_rowcount": True}  # of an insert SQLAlchemy does not count the rows unless it is asked to
 _REGISTER = {
     "sqlite": sqlite.insert(iceberg_tables).on_conflict_do_nothing(),
     "postgresql": postgresql.insert(iceberg_tables).on_conflict_do_nothing(),
@@ -116,7 +117,8 @@ def register(connection: Connection, identifier: Identifier, kind: str, location
     This insert is the one gate through which a table becomes visible.
     """
     row = {**identifier.row, "metadata_location": location, "iceberg_type": kind}
-    if connection.execute(_REGISTER[connection.dialect.name], row).rowcount != 1:
+    inserted = connection.execute(_REGISTER[connection.dialect.name], row, execution_options=_COUNTING)
+    if inserted.rowcount != 1:
         raise taken(identifier, kind_of(connection, identifier) or kind, kind)
 
 
