@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +28,15 @@ VIEW = {
     },
     "properties": {"owner": "ice"},
 }
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def frazil_catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrazilCatalog]:
+    """A server on each kind of database."""
+    postgres = request.param == "postgres"
+    options = ("--db", request.getfixturevalue("postgres").get_uri()) if postgres else ()
+    with running_catalog(tmp_path_factory.mktemp("routes") / "lake", *options) as server:
+        yield server
 
 
 def set_properties(**properties: str) -> list[Any]:
