@@ -84,6 +84,13 @@ BODIES: dict[str, Any] = {
     "fetchScanTasks": {"plan-task": "x"},
 }  # fmt: skip
 BODIES["renameView"] = BODIES["renameTable"]
+ALSO_NEEDED = {
+    "renameTable": [Privilege.READ, Privilege.CREATE],
+    "renameView": [Privilege.READ, Privilege.CREATE],
+    "registerTable": [Privilege.CREATE],
+    "registerView": [Privilege.CREATE],
+    "unregisterTable": [Privilege.READ],
+}
 GUARDED = [each for each in ENDPOINTS if each.operation in NEEDED]
 
 
@@ -110,8 +117,7 @@ def test_every_endpoint_is_closed_to_nobody_and_to_who_holds_nothing(
 @pytest.mark.parametrize("endpoint", GUARDED, ids=lambda each: each.operation)
 def test_the_privilege_of_the_table_opens_each_endpoint(catalog: GuardedCatalog, endpoint: Any) -> None:
     privileges = [NEEDED[endpoint.operation][0]]
-    if endpoint.operation in ("renameTable", "renameView", "registerTable", "registerView"):
-        privileges.append(Privilege.CREATE)
+    privileges += ALSO_NEEDED.get(endpoint.operation, [])
     who = catalog.principal("who", *((each, CATALOG) for each in privileges))
     reply = catalog.ask(who, endpoint.method, path_of(endpoint.path), BODIES.get(endpoint.operation))
     assert reply.status_code != 401 and "may not do this" not in reply.text
@@ -195,10 +201,11 @@ def test_a_transaction_needs_the_privilege_on_every_table_and_changes_none_witho
 @pytest.mark.parametrize(
     ("grants", "status"),
     [
-        ([(Privilege.DROP, TABLE), (Privilege.CREATE, Place(("other",)))], 204),
+        ([(Privilege.DROP, TABLE), (Privilege.READ, TABLE), (Privilege.CREATE, Place(("other",)))], 204),
+        ([(Privilege.DROP, TABLE), (Privilege.CREATE, Place(("other",)))], 403),
         ([(Privilege.DROP, TABLE)], 403),
         ([(Privilege.CREATE, Place(("other",)))], 403),
-        ([(Privilege.DROP, TABLE), (Privilege.CREATE, DB)], 403),
+        ([(Privilege.DROP, TABLE), (Privilege.READ, TABLE), (Privilege.CREATE, DB)], 403),
     ],
 )
 def test_a_rename_needs_both_sides(catalog: GuardedCatalog, grants: Any, status: int) -> None:

@@ -126,6 +126,12 @@ def test_credentials_come_only_to_who_asks_and_say_where_they_count_and_until_wh
     assert again == [given]
 
 
+def test_whoever_may_drop_a_table_but_not_read_it_gets_no_credentials_by_unregistering(catalog: GuardedCatalog) -> None:
+    catalog.ask(catalog.root, "POST", "namespaces/db/tables", {"name": "gone", "schema": SCHEMA}).raise_for_status()
+    dropper = catalog.principal("dropper", (Privilege.DROP, DB))
+    assert catalog.ask(dropper, "POST", "namespaces/db/tables/gone/unregister", **VENDED).status_code == 403
+
+
 def test_a_staged_create_gives_its_creator_credentials_to_write(catalog: GuardedCatalog, seaweedfs: SeaweedFS) -> None:
     creator = catalog.principal("creator", (Privilege.CREATE, DB))
     request = {"name": "staged", "schema": SCHEMA, "stage-create": True}

@@ -82,6 +82,10 @@ class Grants:
         """Whether a list for this caller holds this namespace, table or view."""
         return _caller(principal).privileges.allow(Privilege.SEE, Place(namespace, name))
 
+    def may_read(self, principal: Any, namespace: Namespace, name: str) -> bool:
+        """Whether the caller may read files of this table."""
+        return _caller(principal).privileges.allow(Privilege.READ, Place(namespace, name))
+
     def may_write(self, principal: Any, namespace: Namespace, name: str) -> bool:
         """Whether the caller may write files of this table."""
         return _caller(principal).privileges.allow(Privilege.WRITE, Place(namespace, name))

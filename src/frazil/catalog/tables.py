@@ -149,6 +149,7 @@ def unregister_table(call: Call) -> Response:
     """Take a table away and leave every file; the reply is its last metadata."""
     identifier = call.identifier("table")
     call.authorize(identifier.namespace, identifier.name)
+    call.authorize(identifier.namespace, identifier.name, "loadTable")
     return load_table_result(
         call, _take_away(call, identifier, lambda location: Recorded(200, metadata_location=location))
     )
@@ -195,6 +196,7 @@ def rename_of_kind(call: Call, kind: str, creating: str) -> Response:
     source = _identifier(call, read_object(call.document, "source"))
     target = _identifier(call, read_object(call.document, "destination"))
     call.authorize(source.namespace, source.name)
+    call.authorize(source.namespace, source.name, "loadTable")  # it may be moved to where the caller can read it
     call.authorize(target.namespace, target.name, creating)
 
     def work(connection: Connection) -> None:
