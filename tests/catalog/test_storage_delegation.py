@@ -149,6 +149,9 @@ def test_sts_that_refuses_is_an_outage_of_the_server_s_own(seaweedfs: SeaweedFS,
     error = load(catalog, None, "t", VENDED)["error"]
     assert (error["code"], error["type"]) == (503, "ServiceUnavailableException")
     assert "STS said" in error["message"] and seaweedfs.secret_key not in error["message"]
+    create = {"name": "new", "schema": SCHEMA}
+    assert catalog.ask(None, "POST", "namespaces/db/tables", create, **VENDED).status_code == 503
+    assert catalog.ask(None, "HEAD", "namespaces/db/tables/new").status_code == 404
 
 
 def test_duckdb_reads_a_table_with_vended_credentials_and_no_key(catalog: GuardedCatalog, reader: Credential) -> None:

@@ -47,7 +47,7 @@ class Delegation:
         """STS is far away."""
         return self.source is not None
 
-    def access(self, principal: Any, delegation: str | None, _location: str, metadata: Document) -> StorageAccess:
+    def access(self, principal: Any, delegation: str | None, metadata: Document) -> StorageAccess:
         """What goes into a reply with this metadata: of the ways that the client asks for, the first that is offered."""
         if delegation is None or (self.source is None and self.signer is None):
             return NOTHING
@@ -76,7 +76,7 @@ class Delegation:
         identifier = call.identifier("table")
         call.authorize(identifier.namespace, identifier.name)
         (metadata,) = _documents(call, staged_too=False)
-        access = self.access(call.principal, VENDED, "", metadata)
+        access = self.access(call.principal, VENDED, metadata)
         return reply({"storage-credentials": list(access.credentials)}, headers={"cache-control": "no-store"})
 
     def sign_request(self, call: Call) -> Response:
