@@ -58,6 +58,7 @@ def test_a_change_has_an_audit_line_that_names_everything_it_touched(guarded: St
     ]  # fmt: skip
     assert audits[1]["on"] == [
         {"operation": "renameTable", "namespace": ["db"], "name": "t"},
+        {"operation": "loadTable", "namespace": ["db"], "name": "t"},
         {"operation": "createTable", "namespace": ["other"], "name": "v"},
     ]
 

@@ -84,6 +84,13 @@ BODIES: dict[str, Any] = {
     "fetchScanTasks": {"plan-task": "x"},
 }  # fmt: skip
 BODIES["renameView"] = BODIES["renameTable"]
+ALSO_NEEDED = {
+    "renameTable": [Privilege.READ, Privilege.CREATE],
+    "renameView": [Privilege.READ, Privilege.CREATE],
+    "registerTable": [Privilege.CREATE],
+    "registerView": [Privilege.CREATE],
+    "unregisterTable": [Privilege.READ],
+}
 GUARDED = [each for each in ENDPOINTS if each.operation in NEEDED]
 
 
@@ -110,8 +117,7 @@ def test_every_endpoint_is_closed_to_nobody_and_to_who_holds_nothing(
 @pytest.mark.parametrize("endpoint", GUARDED, ids=lambda each: each.operation)
 def test_the_privilege_of_the_table_opens_each_endpoint(catalog: GuardedCatalog, endpoint: Any) -> None:
     privileges = [NEEDED[endpoint.operation][0]]
-    if endpoint.operation in ("renameTable", "renameView", "registerTable", "registerView"):
-        privileges.append(Privilege.CREATE)
+    privileges += ALSO_NEEDED.get(endpoint.operation, [])
     who = catalog.principal("who", *((each, CATALOG) for each in privileges))
     reply = catalog.ask(who, endpoint.method, path_of(endpoint.path), BODIES.get(endpoint.operation))
     assert reply.status_code != 401 and "may not do this" not in reply.text
@@ -172,6 +178,14 @@ def test_staging_and_finalising_need_what_creating_needs(catalog: GuardedCatalog
     assert done.status_code == 200, done.text
 
 
+def test_a_name_can_be_granted_before_it_is_there(catalog: GuardedCatalog) -> None:
+    who = catalog.principal("who", (Privilege.MANAGE, Place(("db",), "mine")))
+    made = {name: {"name": name, "schema": SCHEMA} for name in ("mine", "yours")}
+    statuses = [catalog.ask(who, "POST", "namespaces/db/tables", request).status_code for request in made.values()]
+    assert statuses == [200, 403]
+    assert catalog.ask(who, "GET", "namespaces/db/tables/mine").status_code == 200
+
+
 def test_a_transaction_needs_the_privilege_on_every_table_and_changes_none_without(catalog: GuardedCatalog) -> None:
     who = catalog.principal("who", (Privilege.WRITE, TABLE), (Privilege.READ, Place(("db",), "u")))
     change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"touched": "yes"}}]}
@@ -187,10 +201,11 @@ def test_a_transaction_needs_the_privilege_on_every_table_and_changes_none_witho
 @pytest.mark.parametrize(
     ("grants", "status"),
     [
-        ([(Privilege.DROP, TABLE), (Privilege.CREATE, Place(("other",)))], 204),
+        ([(Privilege.DROP, TABLE), (Privilege.READ, TABLE), (Privilege.CREATE, Place(("other",)))], 204),
+        ([(Privilege.DROP, TABLE), (Privilege.CREATE, Place(("other",)))], 403),
         ([(Privilege.DROP, TABLE)], 403),
         ([(Privilege.CREATE, Place(("other",)))], 403),
-        ([(Privilege.DROP, TABLE), (Privilege.CREATE, DB)], 403),
+        ([(Privilege.DROP, TABLE), (Privilege.READ, TABLE), (Privilege.CREATE, DB)], 403),
     ],
 )
 def test_a_rename_needs_both_sides(catalog: GuardedCatalog, grants: Any, status: int) -> None:

@@ -62,6 +62,8 @@ def test_a_principal_that_was_removed_is_unknown_and_its_name_is_free_again(guar
         (lambda guards: guards.principals.add("new", ("ghost",)), "there is no role ghost"),
         (lambda guards: guards.principals.add(""), "cannot be a name"),
         (lambda guards: guards.principals.add("a\nb"), "cannot be a name"),
+        (lambda guards: guards.principals.add("anonymous"), "would look like a caller that is no principal"),
+        (lambda guards: guards.principals.add_external("external:x", "y"), "would look like a caller"),
         (lambda guards: guards.principals.rotate("ghost"), "there is no principal ghost"),
         (lambda guards: guards.principals.remove("ghost"), "there is no principal ghost"),
         (lambda guards: guards.principals.rotate("outside"), "gets its tokens from the external issuer"),

@@ -126,6 +126,12 @@ def test_credentials_come_only_to_who_asks_and_say_where_they_count_and_until_wh
     assert again == [given]
 
 
+def test_whoever_may_drop_a_table_but_not_read_it_gets_no_credentials_by_unregistering(catalog: GuardedCatalog) -> None:
+    catalog.ask(catalog.root, "POST", "namespaces/db/tables", {"name": "gone", "schema": SCHEMA}).raise_for_status()
+    dropper = catalog.principal("dropper", (Privilege.DROP, DB))
+    assert catalog.ask(dropper, "POST", "namespaces/db/tables/gone/unregister", **VENDED).status_code == 403
+
+
 def test_a_staged_create_gives_its_creator_credentials_to_write(catalog: GuardedCatalog, seaweedfs: SeaweedFS) -> None:
     creator = catalog.principal("creator", (Privilege.CREATE, DB))
     request = {"name": "staged", "schema": SCHEMA, "stage-create": True}
@@ -143,6 +149,9 @@ def test_sts_that_refuses_is_an_outage_of_the_server_s_own(seaweedfs: SeaweedFS,
     error = load(catalog, None, "t", VENDED)["error"]
     assert (error["code"], error["type"]) == (503, "ServiceUnavailableException")
     assert "STS said" in error["message"] and seaweedfs.secret_key not in error["message"]
+    create = {"name": "new", "schema": SCHEMA}
+    assert catalog.ask(None, "POST", "namespaces/db/tables", create, **VENDED).status_code == 503
+    assert catalog.ask(None, "HEAD", "namespaces/db/tables/new").status_code == 404
 
 
 def test_duckdb_reads_a_table_with_vended_credentials_and_no_key(catalog: GuardedCatalog, reader: Credential) -> None:

@@ -66,7 +66,7 @@ class Vendor(Protocol):
     def waits(self) -> bool:
         """Whether `access` must not be called in the thread that serves everybody."""
 
-    def access(self, principal: Any, delegation: str | None, location: str, metadata: Document) -> StorageAccess:
+    def access(self, principal: Any, delegation: str | None, metadata: Document) -> StorageAccess:
         """For a table's metadata and the value of `X-Iceberg-Access-Delegation`. Called for each reply with metadata."""
 
 

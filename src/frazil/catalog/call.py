@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from frazil.catalog import idempotency
+from frazil.catalog.access import StorageAccess
 from frazil.catalog.backend import Backend
 from frazil.catalog.document import Document, as_object
 from frazil.catalog.errors import CatalogError, InvalidRequest
@@ -48,6 +49,8 @@ class Call:
     endpoints: tuple[str, ...] = ()
     inline: bool = False
     """Whether the handler runs in the thread that serves everybody, and so must not wait for storage."""
+    access: StorageAccess | None = None
+    """What the reply gives to reach the files, where that was asked for before a change."""
 
     @cached_property
     def namespace(self) -> Namespace:

@@ -13,6 +13,7 @@ from frazil.catalog.access_tables import principal_roles, principals
 from frazil.catalog.database import Database
 from frazil.catalog.errors import NotAuthorized
 from frazil.catalog.oidc import ExternalClaims
+from frazil.catalog.principals import ANONYMOUS_NAME, EXTERNAL_PREFIX
 from frazil.catalog.privileges import EVERYTHING, Privileges
 from frazil.catalog.roles import granted, granted_place
 from frazil.catalog.tokens import Claims
@@ -31,7 +32,7 @@ class Identity:
         return self.name
 
 
-ANONYMOUS: Final = Identity("anonymous", EVERYTHING)
+ANONYMOUS: Final = Identity(ANONYMOUS_NAME, EVERYTHING)
 """Everybody, on a server without authentication."""
 
 
@@ -76,7 +77,7 @@ class Identities:
         """The principal kept for this subject, if there is one, and the roles that the token itself names."""
         name = connection.scalar(select(principals.c.name).where(principals.c.subject == claims.subject))
         roles = {*claims.roles, *(_roles_of(connection, name) if name else ())}
-        return Identity(name or f"external:{claims.subject}", self._privileges(connection, roles))
+        return Identity(name or f"{EXTERNAL_PREFIX}{claims.subject}", self._privileges(connection, roles))
 
     def _privileges(self, connection: Connection, roles: Iterable[str]) -> Privileges:
         query = granted(self._catalog)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
@@ -12,6 +13,10 @@ from frazil.catalog.client_secrets import hash_secret, new_client_id, new_secret
 from frazil.catalog.database import Database
 from frazil.catalog.roles import give_roles
 from frazil.errors import BadInput
+
+ANONYMOUS_NAME: Final = "anonymous"
+EXTERNAL_PREFIX: Final = "external:"
+"""Before the subject of a token of the external issuer, where no principal is kept for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,8 @@ class Principals:
 def _check_name(name: str) -> None:
     if not name or len(name) > 255 or not name.isprintable():
         raise BadInput(f"{name!r} cannot be a name; use up to 255 printable signs")
+    if name == ANONYMOUS_NAME or name.startswith(EXTERNAL_PREFIX):
+        raise BadInput(f"{name!r} cannot be a name: it would look like a caller that is no principal")
 
 
 def _row(connection: Connection, name: str) -> RowMapping:

@@ -47,14 +47,14 @@ class Delegation:
         """STS is far away."""
         return self.source is not None
 
-    def access(self, principal: Any, delegation: str | None, _location: str, metadata: Document) -> StorageAccess:
+    def access(self, principal: Any, delegation: str | None, metadata: Document) -> StorageAccess:
         """What goes into a reply with this metadata: of the ways that the client asks for, the first that is offered."""
         if delegation is None or (self.source is None and self.signer is None):
             return NOTHING
         asked = [each.strip().lower() for each in delegation.split(",")]
         folders = self._folders(metadata)
         touch = _first_touch(principal)
-        if not folders or touch is None or touch.place.name is None:
+        if not folders or touch is None or not self._may_have_files(principal, touch):
             return NOTHING
         if self.source is not None and VENDED in asked:
             return self._vended(self.source, principal, touch, folders)
@@ -76,7 +76,7 @@ class Delegation:
         identifier = call.identifier("table")
         call.authorize(identifier.namespace, identifier.name)
         (metadata,) = _documents(call, staged_too=False)
-        access = self.access(call.principal, VENDED, "", metadata)
+        access = self.access(call.principal, VENDED, metadata)
         return reply({"storage-credentials": list(access.credentials)}, headers={"cache-control": "no-store"})
 
     def sign_request(self, call: Call) -> Response:
@@ -91,6 +91,13 @@ class Delegation:
             documents = _documents(call, staged_too=True)
         folders = [folder for document in documents for folder in self._folders(document)]
         return reply(self.signer.sign(request, folders))
+
+    def _may_have_files(self, principal: Any, touch: Touch) -> bool:
+        """Whoever makes a table needs its files before anything is granted on it."""
+        place = touch.place
+        return place.name is not None and (
+            touch.operation == "createTable" or self.grants.may_read(principal, place.namespace, place.name)
+        )
 
     def _folders(self, metadata: Document) -> tuple[S3Place, ...]:
         """The table's own. One that another program has put outside the warehouse is not ours to give."""

@@ -9,6 +9,7 @@ from typing import Final
 import orjson
 from starlette.responses import Response
 
+from frazil.catalog.access import StorageAccess
 from frazil.catalog.call import Call, JsonReply
 from frazil.catalog.document import Document
 from frazil.catalog.errors import InvalidRequest
@@ -45,13 +46,18 @@ def is_held(call: Call, etag: str) -> bool:
     return etag in [each.strip().removeprefix("W/") for each in given.split(",")]
 
 
+def access_to(call: Call, metadata: Document) -> StorageAccess:
+    """How the caller reaches the table's files. A change asks before it is made, for this may fail; the reply asks no more."""
+    if call.access is None:
+        call.access = call.backend.vendor.access(call.principal, call.headers.get(DELEGATION), metadata)
+    return call.access
+
+
 def load_table_result(
     call: Call, document: MetadataDocument, snapshots: str = ALL, told: Mapping[str, str] | None = None
 ) -> Response:
     """A LoadTableResult. `told`: what its configuration holds beside access to the files."""
-    delegation = call.headers.get(DELEGATION)
-    access = call.backend.vendor.access(call.principal, delegation, document.location, document.metadata)
-    extra = access.to_document()
+    extra = access_to(call, document.metadata).to_document()
     etag = etag_of(document.location, snapshots, told)
     if told:
         extra["config"] |= told

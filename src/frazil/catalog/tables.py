@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from frazil.catalog import namespace_rows, pointers, reservations, staged
+from frazil.catalog.access import NOTHING
 from frazil.catalog.call import Call, no_content, reply
 from frazil.catalog.commit import LostRace, check_places, commit, prepare, retried
 from frazil.catalog.database_tables import TABLE
@@ -25,6 +26,7 @@ from frazil.catalog.pointers import Identifier
 from frazil.catalog.purge import purge_later
 from frazil.catalog.table_metadata import check_create_request, new_table_metadata
 from frazil.catalog.table_reply import (
+    access_to,
     etag_of,
     is_held,
     load_table_result,
@@ -95,6 +97,7 @@ def create_table(call: Call) -> Response:
         )
     metadata = _first_metadata(call, identifier, request)
     authorize_places(call, identifier, metadata, {} if request.get("location") else {"location": metadata["location"]})
+    access_to(call, metadata)
     if stage:
         return load_table_result(call, staged.stage(call, identifier, metadata))
     change = prepare(call.backend, identifier, TABLE, None, metadata, (staged.holding_namespace(identifier),))
@@ -134,6 +137,7 @@ def register_table(call: Call) -> Response:
     document = call.backend.store.load_foreign(location)
     check_table_metadata(document.metadata)
     check_places(call.backend, document.metadata, None)
+    access_to(call, document.metadata)
 
     def work(connection: Connection) -> None:
         staged.holding_namespace(identifier)(connection)
@@ -149,6 +153,8 @@ def unregister_table(call: Call) -> Response:
     """Take a table away and leave every file; the reply is its last metadata."""
     identifier = call.identifier("table")
     call.authorize(identifier.namespace, identifier.name)
+    call.authorize(identifier.namespace, identifier.name, "loadTable")
+    call.access = NOTHING
     return load_table_result(
         call, _take_away(call, identifier, lambda location: Recorded(200, metadata_location=location))
     )
@@ -195,6 +201,7 @@ def rename_of_kind(call: Call, kind: str, creating: str) -> Response:
     source = _identifier(call, read_object(call.document, "source"))
     target = _identifier(call, read_object(call.document, "destination"))
     call.authorize(source.namespace, source.name)
+    call.authorize(source.namespace, source.name, "loadTable")  # it may be moved to where the caller can read it
     call.authorize(target.namespace, target.name, creating)
 
     def work(connection: Connection) -> None:
