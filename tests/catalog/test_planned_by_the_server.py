@@ -15,7 +15,8 @@ from pyiceberg.types import LongType, NestedField, StringType
 import frazil
 from frazil.snapshot.data_file import DataFile, FileContent
 from frazil.snapshot.delete_file import write_position_deletes
-from services.frazil_catalog import FrazilCatalog
+from readers import local_path
+from services.frazil_catalog import FrazilCatalog, Reply
 
 COLUMNS = Schema(NestedField(1, "id", LongType()), NestedField(2, "city", StringType()))
 SPEC = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket"))
@@ -136,3 +137,26 @@ def tasks_of(server: FrazilCatalog, namespace: str) -> dict[str, Any]:
     for task in tasks:
         task["deletes"] = [reply["delete-files"][place] for place in task.get("delete-file-references", ())]
     return {task["data-file"]["file-path"]: task for task in tasks}
+
+
+def test_files_that_are_gone_or_are_no_manifests_are_told_of(frazil_catalog: FrazilCatalog, namespace: str) -> None:
+    table = frazil_catalog.catalog().create_table(f"{namespace}.t", COLUMNS)
+    append(table, 0)
+    (manifest,) = table.current_snapshot().manifests(table.io)
+    for path in (manifest.manifest_path, table.current_snapshot().manifest_list):
+        file = local_path(path)
+        for junk in (b"", b"no Avro", b"Obj\x01" + bytes(60), file.read_bytes()[:-40]):
+            file.write_bytes(junk)
+            code, kind, message = plan(frazil_catalog, namespace).error
+            assert (code, kind) == (400, "BadRequestException")
+            assert path in message
+        file.unlink()
+        assert plan(frazil_catalog, namespace).error == (
+            404,
+            "NotFoundException",
+            f"Failed to open input stream for file: {path}",
+        )
+
+
+def plan(server: FrazilCatalog, namespace: str) -> Reply:
+    return server.ask("POST", f"/v1/namespaces/{namespace}/tables/t/plan", {})
