@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"local(?:\[(?P<cores>[^,\]]+)(?:,(?P<failures>\d+))?\])?$")
 _MASTER = re.compile(r"local|spark://|k8s://|yarn$")
 _TASK_TRIES = 4
+# A fresh page costs a fault, some 5 % of a plain load in all (docs/performance.md): ask for large ones, give none back.
+WORKER_MEMORY = {"MIMALLOC_ALLOW_LARGE_OS_PAGES": "1", "MIMALLOC_PURGE_DELAY": "-1"}
 
 
 def start_session(master: str, app: str, conf: Mapping[str, str]) -> SparkSession:
@@ -40,6 +42,7 @@ def start_session(master: str, app: str, conf: Mapping[str, str]) -> SparkSessio
             SparkContext._ensure_initialized(conf=settings)
         with _keeping_ctrl_c():
             session = SparkSession.builder.config(conf=settings).getOrCreate()
+        _set_worker_environment(session)
         _start_workers(session)
     except Exception as error:
         raise BadInput(
@@ -82,6 +85,13 @@ def _keeping_ctrl_c() -> Iterator[None]:
     finally:
         if before is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
+
+
+def _set_worker_environment(session: SparkSession) -> None:
+    """What the Python workers find in their environment, and Java's processes do not; the user's own settings win."""
+    environment = session.sparkContext.environment
+    for name, value in WORKER_MEMORY.items():
+        environment.setdefault(name, os.environ.get(name, value))
 
 
 def _start_workers(session: SparkSession) -> None:
