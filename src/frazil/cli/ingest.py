@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 )
 @click.option("--format-version", type=click.IntRange(1, 3), default=2, show_default=True, help="For a new table.")
 @click.option("--shard-size", metavar="BYTES", type=click.IntRange(min=1), help="Bytes of source per shard.")
+@click.option("--format", metavar="NAME", help="The sources' format, where their names do not tell it.")
+@click.option("--option", multiple=True, metavar="KEY=VALUE", help="An option of the format.")
 @click.option("--summary", multiple=True, metavar="KEY=VALUE", help="Goes into the snapshot's summary.")
 @click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="Spark setting; wins over Frazil's own.")
 @click.option("--resume", metavar="JOB", help="Take up a job that was stopped or killed.")
@@ -75,6 +77,8 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
         summary=_pairs("--summary", options["summary"]),
         spark_conf=_pairs("--spark-conf", options["spark_conf"]),
         shard_bytes=options["shard_size"],
+        format=options["format"],
+        options=_pairs("--option", options["option"]),
     )
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.schema import Schema
 
 from frazil.errors import SchemaMismatch, SourceUnreadable
-from frazil.sources.files import SourceFile, find_files, source_system
+from frazil.sources.files import SourceFile, check_unchanged, find_files, source_system
+from frazil.sources.open import SourceRequest
 from frazil.sources.parquet_read import read_row_groups
+from frazil.sources.source import LocatedBatch, OnBadRow, numbered
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 _FOOTERS_AT_ONCE = 16
@@ -52,11 +55,20 @@ class ParquetShard:
 
     def batches(self, storage: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         """The rows, row group by row group; a file that changed since it was planned is refused."""
+        return (located.batch for located in self.located(storage))
+
+    def located(
+        self,
+        storage: Mapping[str, str],
+        on_bad_row: OnBadRow | None = None,  # noqa: ARG002  no row is bad by itself
+    ) -> Iterator[LocatedBatch]:
+        """The same with positions: rows are counted from the piece's first row group on."""
         for piece in self.pieces:
             system, path = source_system(piece.path, storage)
-            _check_unchanged(system, path, piece)
+            check_unchanged(system, path, SourceFile(piece.path, piece.size, piece.modified_ms))
             try:
-                yield from read_row_groups(system, path, piece.numbers)
+                batches = read_row_groups(system, path, piece.numbers)
+                yield from numbered(batches, f"{piece.path}, from row group {piece.numbers[0]}")
             except (OSError, pa.ArrowException) as error:
                 raise SourceUnreadable(
                     f"source {piece.path} is damaged or not readable Parquet: {_first_line(error)}"
@@ -84,11 +96,23 @@ class Footer:
     row_groups: tuple[RowGroups, ...]
 
 
+def open_source(request: SourceRequest) -> ParquetSource:
+    """The kind's way in; see `frazil.sources.open`."""
+    return ParquetSource(request.patterns, request.storage, request.files)
+
+
+def shard_from_document(name: str, document: Mapping[str, Any]) -> ParquetShard:
+    """The kind's way back from a job's log."""
+    return ParquetShard.from_document(name, document)
+
+
 class ParquetSource:
     """Parquet files, folders and globs. Every footer is read at the start, so that bad input shows before any write."""
 
-    def __init__(self, patterns: Sequence[str], storage: Mapping[str, str]) -> None:
-        files = find_files(patterns, storage, SUFFIXES)
+    def __init__(
+        self, patterns: Sequence[str], storage: Mapping[str, str], files: Sequence[SourceFile] | None = None
+    ) -> None:
+        files = find_files(patterns, storage, SUFFIXES) if files is None else files
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
             self.footers = list(pool.map(lambda file: _read_footer(file, storage), files))
         self.description = ", ".join(patterns)
@@ -102,6 +126,10 @@ class ParquetSource:
     def bytes(self) -> int:
         """Compressed bytes in all files."""
         return sum(group.bytes for footer in self.footers for group in footer.row_groups)
+
+    def for_table(self, schema: Schema) -> ParquetSource:  # noqa: ARG002  the files have types of their own
+        """The source itself."""
+        return self
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         """Each distinct schema with the first file that has it."""
@@ -209,15 +237,6 @@ def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         if all(any(is_kind(each) for is_kind in kinds) for each in (one, other)):
             return one
     return None
-
-
-def _check_unchanged(system: Any, path: str, piece: RowGroups) -> None:
-    info = system.get_file_info(path)
-    if info.size != piece.size or (info.mtime_ns or 0) // 1_000_000 != piece.modified_ms:
-        raise SourceUnreadable(
-            f"source {piece.path} changed (or vanished) after this job was planned; start a new job, as rows from before "
-            "and after must not mix"
-        )
 
 
 def _first_line(error: Exception) -> str:
