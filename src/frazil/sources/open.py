@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from frazil.errors import BadInput
+from frazil.sources.compression import with_compression
+from frazil.sources.csv_dialect import OPTIONS as CSV_OPTIONS
 from frazil.sources.files import SourceFile, find_files, first_bytes
 from frazil.sources.source import Shard, Source
 
@@ -28,7 +30,16 @@ class Kind:
     magic: bytes | None = None
 
 
-KINDS = (Kind("parquet", "frazil.sources.parquet", suffixes=(".parquet", ".parq", ".pq"), magic=b"PAR1"),)
+KINDS = (
+    Kind("parquet", "frazil.sources.parquet", suffixes=(".parquet", ".parq", ".pq"), magic=b"PAR1"),
+    Kind("csv", "frazil.sources.csv", options=CSV_OPTIONS, suffixes=with_compression(".csv", ".tsv")),
+    Kind(
+        "json",
+        "frazil.sources.json_lines",
+        options=frozenset({"schema"}),
+        suffixes=with_compression(".jsonl", ".ndjson", ".json"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

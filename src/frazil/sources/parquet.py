@@ -15,6 +15,7 @@ from frazil.errors import SchemaMismatch, SourceUnreadable
 from frazil.sources.files import SourceFile, check_unchanged, find_files, source_system
 from frazil.sources.open import SourceRequest
 from frazil.sources.parquet_read import read_row_groups
+from frazil.sources.pieces import grouped, shard_name
 from frazil.sources.source import LocatedBatch, OnBadRow, numbered
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -157,15 +158,8 @@ class ParquetSource:
     def shards(self, count: int) -> list[ParquetShard]:
         """About `count` shards of like size, each of neighbours; fewer where there are fewer row groups."""
         groups = [group for footer in self.footers for group in footer.row_groups if group.rows]
-        total = sum(group.bytes for group in groups)
-        members: dict[int, list[RowGroups]] = {}
-        before = 0
-        for group in groups:
-            # By its middle: by its end, the smaller of two halves would draw the other into its shard.
-            place = (2 * before + group.bytes) * count // max(1, 2 * total)
-            members.setdefault(place, []).append(group)
-            before += group.bytes
-        return [_shard(number, members[place]) for number, place in enumerate(sorted(members))]
+        shards = grouped(groups, lambda group: group.bytes, count)
+        return [_shard(number, members) for number, members in enumerate(shards)]
 
 
 def _shard(number: int, groups: Iterable[RowGroups]) -> ParquetShard:
@@ -184,7 +178,7 @@ def _shard(number: int, groups: Iterable[RowGroups]) -> ParquetShard:
             )
         else:
             pieces.append(group)
-    return ParquetShard(f"{number:05d}", tuple(pieces))
+    return ParquetShard(shard_name(number), tuple(pieces))
 
 
 def _read_footer(file: SourceFile, storage: Mapping[str, str]) -> Footer:
