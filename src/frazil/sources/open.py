@@ -32,6 +32,9 @@ class Kind:
 
 KINDS = (
     Kind("parquet", "frazil.sources.parquet", suffixes=(".parquet", ".parq", ".pq"), magic=b"PAR1"),
+    Kind("avro", "frazil.sources.avro", suffixes=(".avro",), magic=b"Obj\x01"),
+    Kind("orc", "frazil.sources.orc", suffixes=(".orc",), magic=b"ORC"),
+    Kind("arrow", "frazil.sources.arrow_ipc", suffixes=(".arrow", ".arrows", ".feather", ".ipc"), magic=b"ARROW1"),
     Kind("csv", "frazil.sources.csv", options=CSV_OPTIONS, suffixes=with_compression(".csv", ".tsv")),
     Kind(
         "json",

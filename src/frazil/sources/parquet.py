@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 
-from frazil.errors import SchemaMismatch, SourceUnreadable
+from frazil.errors import SourceUnreadable
 from frazil.sources.files import SourceFile, check_unchanged, find_files, source_system
+from frazil.sources.merged_schema import merged_schema, plain_field
 from frazil.sources.open import SourceRequest
 from frazil.sources.parquet_read import read_row_groups
 from frazil.sources.pieces import grouped, shard_name
@@ -20,9 +21,6 @@ from frazil.sources.source import LocatedBatch, OnBadRow, numbered
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 _FOOTERS_AT_ONCE = 16
-_UNITS = ("s", "ms", "us", "ns")
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +140,7 @@ class ParquetSource:
 
     def schema(self) -> pa.Schema:
         """One schema that all files have: columns in order of appearance, optional where a file lacks them."""
-        merged: dict[str, tuple[pa.Field, str]] = {}
-        distinct = self.schemas()
-        for path, schema in distinct:
-            for field in schema:
-                if field.name not in merged:
-                    merged[field.name] = (field, path)
-                else:
-                    merged[field.name] = _wider(merged[field.name], field, path)
-        everywhere = set.intersection(*(set(schema.names) for _, schema in distinct))
-        return pa.schema(
-            [field if name in everywhere else field.with_nullable(True) for name, (field, _) in merged.items()]
-        )
+        return merged_schema(self.schemas())
 
     def shards(self, count: int) -> list[ParquetShard]:
         """About `count` shards of like size, each of neighbours; fewer where there are fewer row groups."""
@@ -185,7 +172,7 @@ def _read_footer(file: SourceFile, storage: Mapping[str, str]) -> Footer:
     system, path = source_system(file.path, storage)
     try:
         metadata = pq.read_metadata(path, filesystem=system)
-        schema = pa.schema([_plain(field) for field in metadata.schema.to_arrow_schema()])
+        schema = pa.schema([plain_field(field) for field in metadata.schema.to_arrow_schema()])
     except (OSError, pa.ArrowException) as error:
         raise SourceUnreadable(f"source {file.path} is not a readable Parquet file: {_first_line(error)}") from error
     groups = []
@@ -194,43 +181,6 @@ def _read_footer(file: SourceFile, storage: Mapping[str, str]) -> Footer:
         size = sum(group.column(column).total_compressed_size for column in range(group.num_columns))
         groups.append(RowGroups(file.path, file.size, file.modified_ms, (number,), group.num_rows, size))
     return Footer(file, schema, tuple(groups))
-
-
-def _plain(field: pa.Field) -> pa.Field:
-    """Without a dictionary: how a file's writer held its values says nothing of the table."""
-    return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-
-
-def _wider(known: tuple[pa.Field, str], field: pa.Field, path: str) -> tuple[pa.Field, str]:
-    """The field that holds both, and the file it is from; both as far as Iceberg's own promotions reach."""
-    before, first = known
-    nullable = before.nullable or field.nullable
-    common = _common_type(before.type, field.type)
-    if common is None:
-        raise SchemaMismatch(
-            f"the sources clash on column {field.name!r}: it is {before.type} in {first} and {field.type} in {path}; "
-            "cast one of them, or ingest them into different tables"
-        )
-    return before.with_type(common).with_nullable(nullable), path if common.equals(field.type) else first
-
-
-def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    types = pa.types
-    if one.equals(other):
-        return one
-    if types.is_integer(one) and types.is_integer(other):
-        bits = max(kind.bit_width + types.is_unsigned_integer(kind) for kind in (one, other))
-        return pa.int32() if bits <= 32 else pa.int64() if bits <= 64 else None
-    if types.is_floating(one) and types.is_floating(other):
-        return max(one, other, key=lambda kind: kind.bit_width)
-    if types.is_decimal(one) and types.is_decimal(other):
-        return max(one, other, key=lambda kind: kind.precision) if one.scale == other.scale else None
-    if types.is_timestamp(one) and types.is_timestamp(other):
-        return max(one, other, key=lambda kind: _UNITS.index(kind.unit)) if one.tz == other.tz else None
-    for kinds in (_TEXTS, _BYTES):
-        if all(any(is_kind(each) for is_kind in kinds) for each in (one, other)):
-            return one
-    return None
 
 
 def _first_line(error: Exception) -> str:
