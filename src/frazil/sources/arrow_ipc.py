@@ -33,12 +33,7 @@ class ArrowFormat:
     def read(self, system: Any, path: str, first: int, last: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batch by batch; each is checked, since the bytes of a damaged file would be used as they are."""
         with _opened(system, path) as stream:
-            if _is_file(stream):
-                file = ipc.open_file(stream)
-                batches = ((number, file.get_batch(number)) for number in range(first, last))
-            else:
-                batches = enumerate(ipc.open_stream(stream))
-            for number, batch in batches:
+            for number, batch in _batches(stream, first, last):
                 batch.validate()
                 yield number, batch
 
@@ -58,6 +53,15 @@ def _opened(system: Any, path: str) -> Any:
     if isinstance(system, fs.LocalFileSystem) and system.get_file_info(path).size:
         return pa.memory_map(path)
     return system.open_input_file(path)
+
+
+def _batches(stream: Any, first: int, last: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if not _is_file(stream):
+        yield from enumerate(ipc.open_stream(stream))
+        return
+    file = ipc.open_file(stream)
+    for number in range(first, last):
+        yield number, file.get_batch(number)
 
 
 def _is_file(stream: Any) -> bool:

@@ -119,7 +119,9 @@ class _Types:
             return Map(self._slot(schema["values"], f"{place}.value", space))
         if kind in ("record", "error", "enum", "fixed"):
             return self._define(schema, kind, place, space)
-        return self._logical(schema, self.value(kind, place, space), place)
+        if kind not in _PLAIN:
+            return self._by_name(kind, place, space)
+        return self._logical(schema, _PLAIN[kind], place)
 
     def _slot(self, schema: Any, place: str, space: str) -> Slot:
         if not isinstance(schema, list):
@@ -155,7 +157,7 @@ class _Types:
             raise self._refused(place, f"a {name} within a {name}")
         return found
 
-    def _logical(self, schema: Mapping[str, Any], value: Any, place: str) -> Any:
+    def _logical(self, schema: Mapping[str, Any], value: Leaf, place: str) -> Leaf:
         """A logical type that is not known, or not valid, is ignored, as Avro has it."""
         logical = schema.get("logicalType")
         if logical == "decimal" and value.form in ("bytes", "fixed"):

@@ -14,7 +14,7 @@ from frazil.sources.files import SourceFile, check_unchanged, source_system
 from frazil.sources.merged_schema import merged_schema, plain_field
 from frazil.sources.open import SourceRequest
 from frazil.sources.pieces import grouped, shard_name
-from frazil.sources.source import LocatedBatch, OnBadRow
+from frazil.sources.source import LocatedBatch, OnBadRow, numbered
 from frazil.sources.text_files import each_at_once
 
 _BATCH_ROWS = 131_072
@@ -32,8 +32,13 @@ class Contents:
 class PartsFormat(Protocol):
     """A format of files in parts."""
 
-    kind: str
-    part: str
+    @property
+    def kind(self) -> str:
+        """Its name among the kinds of sources."""
+
+    @property
+    def part(self) -> str:
+        """What a part is called."""
 
     def contents(self, system: Any, path: str) -> Contents:
         """Look into a file."""
@@ -170,8 +175,8 @@ def _joined(pieces: Sequence[FileParts]) -> tuple[FileParts, ...]:
 
 
 def _sliced(batch: pa.RecordBatch, place: str) -> Iterator[LocatedBatch]:
-    for start in range(0, batch.num_rows, _BATCH_ROWS):
-        yield LocatedBatch(batch.slice(start, _BATCH_ROWS), lambda row, start=start: f"{place}, row {start + row + 1}")
+    slices = (batch.slice(start, _BATCH_ROWS) for start in range(0, batch.num_rows, _BATCH_ROWS))
+    return numbered(slices, place)
 
 
 def _unreadable(file: SourceFile, form: PartsFormat, error: Exception) -> SourceUnreadable:
