@@ -186,7 +186,7 @@ def test_a_value_that_does_not_fit_is_told_with_its_place_and_nothing_lands(fraz
     path.write_text("id,n\n1,1\n2,two\n")
     ran = frazil.here("ingest", path, "db.t", "--root", frazil.root, "--schema", "n int")
     assert (ran.code, not frazil.catalog.table_exists("db.t")) == (1, True)
-    assert f"{path}, byte 9: column 'n' is int32, and 'two' is not" in " ".join(ran.err.split())
+    assert f"{path}, byte 9: column 'n' is int, and 'two' is not" in " ".join(ran.err.split())
     assert not any(name.endswith(".parquet") for name in frazil.stored())
 
 

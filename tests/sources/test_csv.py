@@ -273,7 +273,7 @@ def test_quoted_line_ends_are_read_rightly_or_refused(
             {"n": str(row["n"]), "t": row["t"]} for row in expected
         ]
     except SourceUnreadable as error:
-        assert "multiline=true" in str(error) or "Expected 2 columns" in str(error) or "never closed" in str(error)
+        assert "multiline=true" in str(error)
 
 
 def test_a_cut_within_a_quoted_field_fails_the_shard_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,16 +308,16 @@ def test_bad_records_are_told_with_place_reason_and_text_and_the_others_read(tmp
     text = path.read_bytes()
     assert all(text[int(place.rpartition(" ")[2]) :].startswith(b"%d," % row["n"]) for row, place in rows)
     assert [(each.raw, each.reason) for each in bad] == [
-        ("ten,2024-01-01", "column 'n' is int64, and 'ten' is not"),
+        ("ten,2024-01-01", "column 'n' is bigint, and 'ten' is not"),
         ("500,2024-01-01,more", "Expected 2 columns, got 3: 500,2024-01-01,more"),
-        ("501,2024-02-30", "column 'd' is date32[day], and '2024-02-30' is not"),
+        ("501,2024-02-30", "column 'd' is date, and '2024-02-30' is not"),
     ]
     assert bad[0].position == f"{path}, byte {text.index(b'ten')}"
 
 
 def test_without_anybody_to_take_it_a_bad_record_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "n,d\n1,x\n2,y\nz,z\n")
-    with pytest.raises(SourceUnreadable, match=r"a\.csv, byte 12: column 'n' is int64, and 'z' is not"):
+    with pytest.raises(SourceUnreadable, match=r"a\.csv, byte 12: column 'n' is bigint, and 'z' is not"):
         read(path, schema="n bigint")
 
 

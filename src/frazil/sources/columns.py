@@ -60,7 +60,7 @@ def parse_columns(text: str) -> pa.Schema:
 
 def columns_text(schema: pa.Schema) -> str:
     """The text that `parse_columns` turns into this schema."""
-    return ", ".join(f"{_quoted(field.name)} {_type_text(field.type)}" for field in schema)
+    return ", ".join(f"{_quoted(field.name)} {type_text(field.type)}" for field in schema)
 
 
 def table_columns(schema: Schema) -> pa.Schema:
@@ -168,7 +168,8 @@ def _quoted(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
 
 
-def _type_text(kind: pa.DataType) -> str:
+def type_text(kind: pa.DataType) -> str:
+    """A type as `parse_columns` knows it."""
     types = pa.types
     for name, simple in _SIMPLE.items():
         if kind.equals(simple):
@@ -178,10 +179,10 @@ def _type_text(kind: pa.DataType) -> str:
     if types.is_fixed_size_binary(kind):
         return f"fixed({kind.byte_width})"
     if types.is_list(kind):
-        return f"list<{_type_text(kind.value_type)}>"
+        return f"list<{type_text(kind.value_type)}>"
     if types.is_map(kind):
-        return f"map<{_type_text(kind.key_type)}, {_type_text(kind.item_type)}>"
-    return f"struct<{', '.join(f'{_quoted(field.name)}: {_type_text(field.type)}' for field in kind)}>"
+        return f"map<{type_text(kind.key_type)}, {type_text(kind.item_type)}>"
+    return f"struct<{', '.join(f'{_quoted(field.name)}: {type_text(field.type)}' for field in kind)}>"
 
 
 _NARROW: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (

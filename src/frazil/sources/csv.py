@@ -25,6 +25,7 @@ from frazil.sources.text_types import common_type, type_of_texts
 
 _SAMPLE_BYTES = 64 * 1024 * 1024
 _SAMPLE_OF_A_FILE = 4 * 1024 * 1024
+_CUT_WITHIN_QUOTES = " (if quoted fields hold line ends, say so by --option multiline=true)"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class CsvFormat:
 
     def parser(self, piece: TextRange) -> CsvParser:
         """The parser for a file with the range's columns."""
-        return CsvParser(self.dialect, piece.columns, self._types)
+        return CsvParser(self.dialect, piece.columns, self._types, _CUT_WITHIN_QUOTES if piece.is_cut else "")
 
     def to_document(self) -> dict[str, Any]:
         """As JSON values."""

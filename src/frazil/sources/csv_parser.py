@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from frazil.sources.columns import type_text
 from frazil.sources.csv_dialect import CsvDialect
 from frazil.sources.text_values import is_uuid, read_texts
 
@@ -16,10 +17,16 @@ _FALSE = ["false", "False", "FALSE", "f", "F", "0"]
 
 
 class CsvParser:
-    """Parses records of a file with these `columns`, each to its type among `types`."""
+    """Parses records of a file with these `columns`, each to its type among `types`.
 
-    def __init__(self, dialect: CsvDialect, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
+    `hint` goes behind the reason why a record does not have them.
+    """
+
+    def __init__(
+        self, dialect: CsvDialect, columns: Sequence[str], types: Mapping[str, pa.DataType], hint: str = ""
+    ) -> None:
         self._dialect = dialect
+        self._hint = hint
         self._columns = list(columns)
         self._schema = pa.schema([(name, types[name]) for name in columns])
         self._skips_empty_lines = len(self._columns) > 1  # of one column, an empty line is a null
@@ -52,13 +59,13 @@ class CsvParser:
         try:
             texts = self._read(record, self._columns, texts=True)
         except ValueError as error:
-            return _plain(error)
+            return _plain(error) + self._hint
         for name in self._columns:
             try:
                 self._converted(self._read(record, [name]))
             except ValueError:
                 value = texts.column(name)[0].as_py() if texts.num_rows else None
-                return f"column {name!r} is {self._schema.field(name).type}, and {value!r} is not"
+                return f"column {name!r} is {type_text(self._schema.field(name).type)}, and {value!r} is not"
         return "it is not one row"
 
     def texts(self, text: bytes) -> pa.Table:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pajson
 
+from frazil.sources.columns import type_text
 from frazil.sources.json_values import batch_of, has_map, loads
 from frazil.sources.text_values import is_uuid, read_texts
 
@@ -63,7 +64,7 @@ class JsonParser:
             try:
                 _with_types(batch_of([{field.name: value.get(field.name)}], pa.schema([wire])), pa.schema([field]))
             except ValueError:
-                return f"column {field.name!r} is {field.type}, and {_shown(value.get(field.name))} is not"
+                return f"column {field.name!r} is {type_text(field.type)}, and {_shown(value.get(field.name))} is not"
         return "its values cannot be read"
 
 

@@ -29,8 +29,8 @@ LastEnd = Callable[[bytes], int]
 class TextRange:
     """Records of one file from the byte `start` on, before `end` or to the end of the file.
 
-    Of a compressed file the bytes are those of the text in it, and it is never cut. `columns` are the names that the
-    file itself gives its columns, where the format has them in the file's head.
+    Of a compressed file the bytes are those of the text in it, and it is never cut; `is_cut` says that the file has
+    other ranges. `columns` are the names that the file itself gives its columns, where its head has them.
     """
 
     file: SourceFile
@@ -38,6 +38,7 @@ class TextRange:
     end: int | None
     compression: str | None = None
     columns: tuple[str, ...] = ()
+    is_cut: bool = False
 
     @property
     def bytes(self) -> int:

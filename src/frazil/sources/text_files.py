@@ -71,7 +71,7 @@ def _cut(piece: TextRange, step: int, storage: Mapping[str, str], last_end: Last
     targets = [piece.start + piece.bytes * part // parts for part in range(1, parts)]
     cuts = cut_points(piece, storage, targets, last_end)
     borders = [piece.start, *cuts, None]
-    return [replace(piece, start=start or 0, end=end) for start, end in pairwise(borders)]
+    return [replace(piece, start=start or 0, end=end, is_cut=bool(cuts)) for start, end in pairwise(borders)]
 
 
 def _weight(piece: TextRange) -> int:

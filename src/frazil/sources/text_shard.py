@@ -84,7 +84,7 @@ class TextShard:
     def to_document(self) -> Mapping[str, Any]:
         """As JSON values."""
         pieces = [
-            [p.file.path, p.file.size, p.file.modified_ms, p.start, p.end, p.compression, p.columns]
+            [p.file.path, p.file.size, p.file.modified_ms, p.start, p.end, p.compression, p.columns, p.is_cut]
             for p in self.pieces
         ]
         return {"kind": self.format.kind, "pieces": pieces, **self.format.to_document()}
@@ -92,7 +92,9 @@ class TextShard:
 
 def ranges_of(document: Mapping[str, Any]) -> tuple[TextRange, ...]:
     """The pieces that a text shard's document describes."""
-    return tuple(TextRange(SourceFile(p[0], p[1], p[2]), p[3], p[4], p[5], tuple(p[6])) for p in document["pieces"])
+    return tuple(
+        TextRange(SourceFile(p[0], p[1], p[2]), p[3], p[4], p[5], tuple(p[6]), p[7]) for p in document["pieces"]
+    )
 
 
 def _refuse(row: BadRow) -> None:
@@ -122,7 +124,7 @@ def _rows(parsing: _Parsing, on_bad_row: OnBadRow) -> Iterator[LocatedBatch]:
         begin = parsing.parser.records(parsing.text)[-1]
         raise SourceUnreadable(
             f"source {parsing.position(begin)}: this record is the file's last and a quoted field in it is never closed; "
-            "the file is damaged, or its quotes are not what --option quote and escape say"
+            "the file is damaged, or its quotes are not what --option quote, escape and multiline=true say"
         )
     try:
         batch = parsing.parser.parse(parsing.text)
