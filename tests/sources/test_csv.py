@@ -189,6 +189,16 @@ def test_forms_that_a_file_may_have(tmp_path: Path, text: str, rows: list[dict[s
     assert read(written(tmp_path / "a.csv", text)) == rows
 
 
+def test_a_header_may_be_longer_than_a_file_s_share_of_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "_SMALLEST_SAMPLE", 100)
+    monkeypatch.setattr("frazil.sources.csv._SAMPLE_BYTES", 100)
+    names = [f"column number {number}" for number in range(1000)]
+    path = written(tmp_path / "a.csv", ",".join(names) + "\n" + ",".join(map(str, range(1000))) + "\n")
+    assert read(path) == [{name: number for number, name in enumerate(names)}]
+
+
 def test_an_empty_file_has_neither_rows_nor_columns(tmp_path: Path) -> None:
     empty = written(tmp_path / "0.csv", "")
     with pytest.raises(BadInput, match="is empty"):

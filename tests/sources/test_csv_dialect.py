@@ -67,6 +67,25 @@ def test_the_quick_way_and_the_walk_find_the_same_end(text: str, escape: str | N
     assert end in {0, *(span[1] for span in spans)}
 
 
+@given(st.text('a,"\n\r\\', max_size=25), st.sampled_from([None, "\\"]))
+@settings(max_examples=500, deadline=None)
+def test_any_text_parsed_record_by_record_gives_the_rows_of_the_whole(text: str, escape: str | None) -> None:
+    parser = CsvParser(CsvDialect(escape=escape), list(KINDS), KINDS)
+    whole = text.encode()
+    one_by_one = [row for span in parser.records(whole) for row in rows_of(parser, whole[slice(*span)])]
+    assert one_by_one == rows_of(parser, whole)
+
+
+def rows_of(parser: CsvParser, text: bytes) -> list[dict[str, str]]:
+    """The rows that PyArrow reads, records with another number of fields left out."""
+    try:
+        rows: list[dict[str, str]] = parser.texts(text).to_pylist()
+    except pa.ArrowInvalid as error:
+        assert "Empty CSV" in str(error)
+        return []
+    return rows
+
+
 def test_an_escaped_quote_does_not_end_a_field() -> None:
     text = b'"a\\"\nb",1\nc\\\nd,2\n'
     assert [text[slice(*span)] for span in CsvDialect(escape="\\").records(text)] == [b'"a\\"\nb",1\n', b"c\\\nd,2\n"]

@@ -14,10 +14,16 @@ from frazil.sources.text_files import TextHead
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """One file as planned: all its records as a range, and those of its head as a sample."""
+    """One file as planned: all its records as a range, and its head's text, in which they begin at `begin`."""
 
     range: TextRange
-    sample: bytes
+    text: bytes
+    begin: int
+
+    @property
+    def sample(self) -> bytes:
+        """The records of the head."""
+        return self.text[self.begin :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class CsvLayout:
         else:
             columns = self._columns_by_place(head, len(values))
         start = head.skipped + begin
-        return CsvFile(TextRange(head.file, start, None, head.compression, columns), text[begin:])
+        return CsvFile(TextRange(head.file, start, None, head.compression, columns), text, begin)
 
     def _after_skipped(self, head: TextHead, text: bytes) -> int:
         begin = 0

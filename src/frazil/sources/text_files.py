@@ -19,7 +19,8 @@ from frazil.sources.text_blocks import LastEnd, TextRange, cut_points
 _AT_ONCE = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_SMALLEST_SAMPLE = 16 * 1024
+_SMALLEST_SAMPLE = 4 * 1024
+_LONGEST_FIRST_LINE = 4 * 1024 * 1024
 _SMALLEST_RANGE = 64 * 1024
 _INFLATION = 4  # what a compressed byte is taken to become when shards are made of like size
 
@@ -49,7 +50,7 @@ def each_at_once(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
 
 
 def read_heads(files: Sequence[SourceFile], storage: Mapping[str, str], budget: int, most: int) -> list[TextHead]:
-    """The beginning of every file: of all together about `budget` bytes, of each `most` and at least a little."""
+    """The beginning of every file: of all together about `budget` bytes, of each `most` and at least its first line."""
     size = max(_SMALLEST_SAMPLE, min(most, budget // max(1, len(files))))
     return each_at_once(lambda file: _head(file, storage, size), files)
 
@@ -84,6 +85,9 @@ def _head(file: SourceFile, storage: Mapping[str, str], size: int) -> TextHead:
     try:
         with open_decompressed(system, path, codec) as stream:
             text = stream.read(size + 1)
+            if len(text) > size and b"\n" not in text[:size] and b"\r" not in text[:size]:
+                text += stream.read(_LONGEST_FIRST_LINE)
+                size += _LONGEST_FIRST_LINE
     except (OSError, pa.ArrowException) as error:
         raise SourceUnreadable(f"source {file.path} cannot be read: {error}") from error
     if text.startswith(_WIDE_MARKS):
