@@ -1,6 +1,6 @@
 """Avro records straight into Arrow columns, by a decoder that is written for their schema.
 
-Each value goes from the bytes to the end of its column's list, with no object for a row between. Measured: about four
+Each value goes from the bytes to the end of its column's list, with no object for a row between. Measured: about three
 times as fast as decoding to rows by fastavro and turning those into columns.
 """
 
@@ -54,7 +54,7 @@ class RecordDecoder:
     def decode(self, data: bytes, begin: int, records: int) -> tuple[pa.RecordBatch, int]:
         """So many records from `begin` on, and where they end."""
         lists: dict[str, list[Any]] = {name: [] for name in self._names}
-        end = self._run(data, begin, records, *lists.values())
+        end = self._run(data, begin, records, *(values.append for values in lists.values()))
         if end > len(data):
             raise ValueError("a record goes on behind the end of its block")
         arrays = [column.array(lists) for column in self._columns]
@@ -62,7 +62,7 @@ class RecordDecoder:
 
 
 class _Column:
-    """A slot with the list that a program fills for it, and the columns within.
+    """A slot with the list that a program fills for it, and the columns within. In the program its name appends to it.
 
     The list of a leaf has its values; of a record, whether it is there; of an array or map its length, or None. `keys`
     is the list of a map's keys.
@@ -98,8 +98,8 @@ class _Column:
     def missing(self) -> str:
         """The lines that note a null: also in the fields of a record, whose columns go on in step."""
         if isinstance(self._slot.value, Record):
-            return f"{self._name}.append(False)\n" + "".join(child.missing() for child in self._children)
-        return f"{self._name}.append(None)\n"
+            return f"{self._name}(False)\n" + "".join(child.missing() for child in self._children)
+        return f"{self._name}(None)\n"
 
     def array(self, lists: dict[str, list[Any]]) -> pa.Array:
         """The values that a program has read."""
@@ -126,11 +126,11 @@ class _Column:
             case Leaf() as leaf:
                 return _leaf(leaf, self._name)
             case Record():
-                return f"{self._name}.append(True)\n" + "".join(child.read() for child in self._children)
+                return f"{self._name}(True)\n" + "".join(child.read() for child in self._children)
             case List():
                 return self._items(self._children[0].read())
             case Map():
-                key = f"{_LENGTH}{self._keys}.append(buf[p:p + n]); p += n\n"
+                key = f"{_LENGTH}{self._keys}(buf[p:p + n]); p += n\n"
                 return self._items(key + self._children[0].read())
 
     def _items(self, item: str) -> str:
@@ -138,25 +138,25 @@ class _Column:
         total, block = f"{self._name}_total", f"{self._name}_block"
         lines = f"{_LONG}{block} = n\nif n == 0: break\nif n < 0:\n    {block} = -n\n{_indented(_LONG)}"
         lines += f"for _ in range({block}):\n{_indented(item)}{total} += {block}\n"
-        return f"{total} = 0\nwhile True:\n{_indented(lines)}{self._name}.append({total})\n"
+        return f"{total} = 0\nwhile True:\n{_indented(lines)}{self._name}({total})\n"
 
 
 def _leaf(leaf: Leaf, name: str) -> str:
     match leaf.form:
         case "null":
-            return f"{name}.append(None)\n"
+            return f"{name}(None)\n"
         case "boolean":
-            return f"{name}.append(buf[p] == 1); p += 1\n"
+            return f"{name}(buf[p] == 1); p += 1\n"
         case "long" | "enum":
-            return f"{_LONG}{name}.append(n)\n"
+            return f"{_LONG}{name}(n)\n"
         case "float":
-            return f"{name}.append(float_at(buf, p)[0]); p += 4\n"
+            return f"{name}(float_at(buf, p)[0]); p += 4\n"
         case "double":
-            return f"{name}.append(double_at(buf, p)[0]); p += 8\n"
+            return f"{name}(double_at(buf, p)[0]); p += 8\n"
         case "fixed":
-            return f"{name}.append(buf[p:p + {leaf.size}]); p += {leaf.size}\n"
+            return f"{name}(buf[p:p + {leaf.size}]); p += {leaf.size}\n"
         case _:
-            return f"{_LENGTH}{name}.append(buf[p:p + n]); p += n\n"
+            return f"{_LENGTH}{name}(buf[p:p + n]); p += n\n"
 
 
 def _leaf_array(leaf: Leaf, values: list[Any]) -> pa.Array:

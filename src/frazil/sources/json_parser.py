@@ -12,6 +12,7 @@ from frazil.sources.columns import type_text
 from frazil.sources.json_values import batch_of, has_map, loads
 from frazil.sources.text_values import is_uuid, read_texts
 
+_BLANK = re.compile(rb"\n[ \t\r\f\v]*+\n")
 _LINE = re.compile(rb"[^\n]*[^\s][^\n]*\n?")
 
 
@@ -38,13 +39,12 @@ class JsonParser:
     def parse(self, text: bytes) -> pa.RecordBatch:
         """The rows of these lines; ValueError if there is a bad one among them."""
         text.decode()  # PyArrow takes any bytes for UTF-8
-        spans = self.records(text)
         if self._by_python:
-            batch: Any = batch_of([loads(text[slice(*span)]) for span in spans], self._wire)
+            batch: Any = batch_of([loads(text[slice(*span)]) for span in self.records(text)], self._wire)
         else:
             batch = _read(text, self._wire)
-        if batch.num_rows != len(spans):
-            raise ValueError("there is not one object on each line")
+            if batch.num_rows != self._count(text):
+                raise ValueError("there is not one object on each line")
         return _with_types(batch, self._schema)
 
     def fault(self, record: bytes) -> str:
@@ -66,6 +66,12 @@ class JsonParser:
             except ValueError:
                 return f"column {field.name!r} is {type_text(field.type)}, and {_shown(value.get(field.name))} is not"
         return "its values cannot be read"
+
+    def _count(self, text: bytes) -> int:
+        """How many records there are; told apart one by one only if there may be a blank line."""
+        if text[:1].isspace() or not text.endswith(b"\n") or _BLANK.search(text):
+            return len(self.records(text))
+        return text.count(b"\n")
 
 
 def _read(text: bytes, schema: pa.Schema) -> pa.Table:
