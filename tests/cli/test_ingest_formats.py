@@ -17,6 +17,7 @@ import pytest
 from pyarrow import ipc, orc
 
 from commands import Frazil
+from frazil.testing import crash_environment
 from readers import read_with_duckdb, read_with_pyiceberg
 
 ROWS = pa.table(
@@ -206,3 +207,30 @@ def test_what_cannot_be_asked_of_a_format_is_refused_by_name(
     ran = frazil.here("ingest", "a.csv", "db.t", "--root", frazil.root, *options)
     assert ran.code == 2
     assert complaint in " ".join(ran.err.split())
+
+
+@pytest.mark.slow
+def test_a_killed_run_over_text_is_resumed_with_its_options_to_the_exact_rows(frazil: Frazil) -> None:
+    path = frazil.home / "a.csv"
+    path.write_text("id;d\n" + "".join(f'{number};"{number}.5"\n' for number in range(100_000)))
+    process = frazil.start(
+        *("ingest", path, "db.t", "--root", frazil.root, "--master", "local[2]", "--shard-size", "200000"),
+        *("--option", "delimiter=;", "--schema", "d decimal(9,1)"),
+        environment=crash_environment("job:report-stored", nth=2),
+    )
+    assert frazil.ended(process).code != 0
+    ran = frazil.here("ingest", "--resume", frazil.job(), "--json")
+    assert (ran.code, ran.document["shards_done_before"], ran.document["shards"]) == (0, 2, 8)
+    rows = read_with_duckdb(frazil.table()).sort_by("id")
+    assert rows["id"].to_pylist() == list(range(100_000))
+    assert rows["d"].to_pylist() == [Decimal(f"{number}.5") for number in range(100_000)]
+    assert frazil.orphans() == set()
+
+
+@pytest.mark.parametrize("name", ["header.csv", "empty.csv"])
+def test_files_without_rows_are_nothing_to_do(frazil: Frazil, name: str) -> None:
+    pq.write_table(ROWS.slice(0, 5), frazil.home / "a.parquet")
+    assert frazil.here("ingest", "a.parquet", "db.t", "--root", frazil.root).code == 0
+    (frazil.home / name).write_text("id,text\n" if name == "header.csv" else "")
+    ran = frazil.here("ingest", name, "db.t", "--root", frazil.root, "--schema", "id bigint", "--json")
+    assert (ran.code, ran.document["outcome"], frazil.rows()) == (0, "nothing to do", 5)

@@ -113,8 +113,8 @@ class JsonSource:
                 continue
             if isinstance(value, dict):
                 objects += 1
+                where = f"{head.file.path}, byte {head.skipped + start}"
                 for name, inner in value.items():
-                    where = f"{head.file.path}, byte {head.skipped + start}"
                     self._seen.setdefault(name, SeenValues()).add(inner, where)
         if not objects:
             raise SourceUnreadable(

@@ -14,7 +14,7 @@ from frazil.sources.source import BadRow, LocatedBatch, OnBadRow
 from frazil.sources.text_blocks import TextBlock, TextRange, read_blocks
 
 _LONGEST_RAW = 32 * 1024
-_FIRST_SPLIT = 16
+_PARTS = 16
 
 Span = tuple[int, int]
 
@@ -103,6 +103,8 @@ def _refuse(row: BadRow) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Parsing:
+    """A block on its way to rows."""
+
     piece: TextRange
     parser: RecordParser
     block: TextBlock
@@ -136,7 +138,7 @@ def _rows(parsing: _Parsing, on_bad_row: OnBadRow) -> Iterator[LocatedBatch]:
 
 
 def _rows_one_by_one(parsing: _Parsing, on_bad_row: OnBadRow) -> Iterator[LocatedBatch]:
-    """The rows of a block with bad records in it: halved until each stands alone."""
+    """The rows of a block with bad records in it, parted until each of those stands alone."""
     spans: list[Span] = []
     batches: list[pa.RecordBatch] = []
 
@@ -148,7 +150,7 @@ def _rows_one_by_one(parsing: _Parsing, on_bad_row: OnBadRow) -> Iterator[Locate
             if len(records) == 1:
                 on_bad_row(_bad_row(parsing, records[0]))
                 return
-            step = max(1, len(records) // _FIRST_SPLIT)
+            step = max(1, len(records) // _PARTS)
             for first in range(0, len(records), step):
                 read(records[first : first + step])
 
