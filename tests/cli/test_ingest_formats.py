@@ -182,6 +182,18 @@ def test_a_new_table_has_the_types_that_the_texts_show_or_that_are_said(frazil: 
     assert read_with_duckdb(frazil.table()).to_pylist()[0]["price"] == Decimal("2.50")
 
 
+def test_nanoseconds_keep_their_digits_in_a_table_that_has_them(frazil: Frazil) -> None:
+    (frazil.home / "a.csv").write_text("id,t,z\n1,2024-01-01 00:00:00.123456789,1969-12-31T23:59:59.999999999Z\n")
+    options = ["--root", frazil.root, "--format-version", "3"]
+    assert frazil.here("ingest", "a.csv", "db.t", *options).code == 0
+    (frazil.home / "b.jsonl").write_text('{"z": "1700-01-01T00:00:00.000000001+01:00", "id": 2}\n')
+    assert frazil.here("ingest", "b.jsonl", "db.t", *options).code == 0
+    rows = frazil.table().scan().to_arrow().sort_by("id")
+    assert rows.schema.field("t").type == pa.timestamp("ns")
+    assert rows["t"].cast(pa.int64()).to_pylist() == [1704067200123456789, None]
+    assert rows["z"].cast(pa.int64()).to_pylist() == [-1, -8520339600000000000 + 1]
+
+
 def test_a_value_that_does_not_fit_is_told_with_its_place_and_nothing_lands(frazil: Frazil) -> None:
     path = frazil.home / "a.csv"
     path.write_text("id,n\n1,1\n2,two\n")

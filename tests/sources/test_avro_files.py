@@ -279,6 +279,18 @@ def test_what_no_table_can_hold_is_refused_by_column(tmp_path: Path, kind: Any, 
         opened(path)
 
 
+def test_arrays_may_be_nested_as_deeply_as_anybody_nests_them_and_no_deeper(tmp_path: Path) -> None:
+    def nested(depth: int) -> Any:
+        return {"type": "array", "items": nested(depth - 1)} if depth else "long"
+
+    def schema(depth: int) -> Any:
+        return {"type": "record", "name": "r", "fields": [{"name": "v", "type": nested(depth)}]}
+
+    assert read(written(tmp_path / "a.avro", schema(6), [{"v": [[[[[[1, 2]]]]]]}])) == [{"v": [[[[[[1, 2]]]]]]}]
+    with pytest.raises(SourceUnreadable, match="nested too deeply"):
+        opened(written(tmp_path / "b.avro", schema(30), []))
+
+
 def test_edges(tmp_path: Path) -> None:
     schema = {
         "type": "record",

@@ -221,6 +221,14 @@ def test_other_encodings_and_tabs_are_read(tmp_path: Path) -> None:
     assert bad.raw == "M\\xfcnchen\t1"
 
 
+def test_files_with_commas_and_with_tabs_are_not_read_as_one(tmp_path: Path) -> None:
+    written(tmp_path / "a.csv", "a,b\n1,2\n")
+    written(tmp_path / "b.tsv", "a\tb\n1\t2\n")
+    with pytest.raises(BadInput, match=r"both \.tsv \(.*b\.tsv\) and not \(.*a\.csv\)"):
+        opened(tmp_path)
+    assert opened(tmp_path, delimiter="|").schema().names == ["a,b", "a\tb"]
+
+
 @pytest.mark.parametrize(
     ("ending", "compress"),
     [

@@ -172,9 +172,9 @@ def _reading(file: SourceFile) -> Iterator[None]:
 
 def _schema(header: Header, path: str) -> pa.Schema:
     try:
-        return pa.schema(list(record_of(header.schema, path).type))
-    except (KeyError, TypeError, ValueError) as error:
-        raise SourceUnreadable(f"source {path} has a schema that is not Avro's: {error!r}") from error
+        return RecordDecoder(record_of(header.schema, path)).schema
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise SourceUnreadable(f"source {path} has a schema that cannot be read: {error!r}") from error
 
 
 def _rows(piece: AvroRange, system: Any, path: str) -> Iterator[LocatedBatch]:

@@ -32,7 +32,7 @@ _LENGTH = _LONG + "if n < 0 or p + n > end: raise ValueError('a length is out of
 
 
 class RecordDecoder:
-    """Decodes records of one schema.
+    """Decodes records of one schema. ValueError if that is nested more deeply than can be decoded.
 
     `decode` raises ValueError (or complains of an index out of bounds, or of a number too large) if the bytes are not
     such records.
@@ -48,7 +48,10 @@ class RecordDecoder:
         program += f"    for _ in range(records):\n{_indented(body or 'pass', 2)}    return p\n"
         scope: dict[str, Any] = {"float_at": _reader("<f"), "double_at": _reader("<d")}
         # The program has nothing of the file's in it but numbers: sizes and the places of branches.
-        exec(program, scope)
+        try:
+            exec(program, scope)
+        except SyntaxError as error:  # Python takes twenty loops within each other
+            raise ValueError("its arrays and maps are nested too deeply") from error
         self._run = scope["run"]
 
     def decode(self, data: bytes, begin: int, records: int) -> tuple[pa.RecordBatch, int]:

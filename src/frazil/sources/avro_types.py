@@ -31,7 +31,8 @@ class Slot:
 
     def field(self, name: str) -> pa.Field:
         """The place as an Arrow field."""
-        return pa.field(name, self.value.type, self.null_branch is not None or self.value.type == pa.null())
+        kind = self.value.type
+        return pa.field(name, kind, self.null_branch is not None or kind == pa.null())
 
 
 @dataclass(frozen=True, slots=True)

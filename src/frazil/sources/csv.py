@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from frazil.sources.text_types import common_type, type_of_texts
 
 _SAMPLE_BYTES = 64 * 1024 * 1024
 _SAMPLE_OF_A_FILE = 4 * 1024 * 1024
+_TSV = re.compile(r"\.tsv(\.\w+)?$")
 _CUT_WITHIN_QUOTES = " (if quoted fields hold line ends, say so by --option multiline=true)"
 
 
@@ -58,8 +60,7 @@ class CsvSource:
     def __init__(self, request: SourceRequest) -> None:
         self.description = request.description
         self._storage = request.storage
-        first = request.files[0].path.lower()
-        self._dialect = CsvDialect.from_options(request.options, "\t" if ".tsv" in first else ",")
+        self._dialect = CsvDialect.from_options(request.options, _usual_delimiter(request))
         schema = request.options.get("schema")
         self._known = parse_columns(schema) if schema else pa.schema([])
         self._named = self._known.names
@@ -171,6 +172,17 @@ def shard_from_document(name: str, document: Mapping[str, Any]) -> TextShard:
     """The kind's way back from a job's log."""
     form = CsvFormat(CsvDialect.from_document(document["dialect"]), document["columns"])
     return TextShard(name, ranges_of(document), form)
+
+
+def _usual_delimiter(request: SourceRequest) -> str:
+    """A tab in `.tsv`, else a comma; BadInput if some are and some are not and nothing is said."""
+    tabs = [_TSV.search(file.path.lower()) is not None for file in request.files]
+    if any(tabs) and not all(tabs) and "delimiter" not in request.options:
+        raise BadInput(
+            f"the sources are both .tsv ({request.files[tabs.index(True)].path}) and not "
+            f"({request.files[tabs.index(False)].path}); ingest them one after the other, or say --option delimiter"
+        )
+    return "\t" if any(tabs) else ","
 
 
 def _nothing_after(file: CsvFile) -> bool:
