@@ -98,7 +98,9 @@ def ranges_of(document: Mapping[str, Any]) -> tuple[TextRange, ...]:
 
 
 def _refuse(row: BadRow) -> None:
-    raise SourceUnreadable(f"source {row.position}: {row.reason}")
+    raise SourceUnreadable(
+        f"source {row.position}: {row.reason}; mend it there, or say with --schema or --option how it is meant"
+    )
 
 
 @dataclass(frozen=True, slots=True)
