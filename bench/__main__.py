@@ -50,6 +50,9 @@ def parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="publish 100,000 data files that are already in manifests")
     publish.add_argument("--rounds", type=int, default=3)
     publish.set_defaults(run=run_publish)
+    text = commands.add_parser("text", help="load CSV and JSON lines")
+    text.add_argument("--rounds", type=int, default=3)
+    text.set_defaults(run=run_text)
     encoding = commands.add_parser("encoding", help="encode manifest entries")
     encoding.set_defaults(run=run_encoding)
     return top
@@ -114,6 +117,12 @@ def run_encoding(_: argparse.Namespace) -> None:
     from bench.manifest_encoding import main as measure_encoding  # imports Frazil, as above
 
     measure_encoding()
+
+
+def run_text(arguments: argparse.Namespace) -> None:
+    from bench.text_ingest import main as measure_text  # imports DuckDB, as above
+
+    measure_text(ensure_lineitem(3.0), arguments.rounds)
 
 
 def save(name: str, content: dict[str, Any]) -> Path:

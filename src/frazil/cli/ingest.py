@@ -33,14 +33,18 @@ if TYPE_CHECKING:
 )
 @click.option("--format-version", type=click.IntRange(1, 3), default=2, show_default=True, help="For a new table.")
 @click.option("--shard-size", metavar="BYTES", type=click.IntRange(min=1), help="Bytes of source per shard.")
+@click.option("--format", metavar="NAME", help="The sources' format, where their names do not tell it.")
+@click.option("--option", multiple=True, metavar="KEY=VALUE", help="An option of the format.")
+@click.option("--schema", metavar="COLUMNS", help="Types for CSV and JSON: 'id bigint, price decimal(10,2)'.")
 @click.option("--summary", multiple=True, metavar="KEY=VALUE", help="Goes into the snapshot's summary.")
 @click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="Spark setting; wins over Frazil's own.")
 @click.option("--resume", metavar="JOB", help="Take up a job that was stopped or killed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, alone on stdout.")
 def command(arguments: tuple[str, ...], resume: str | None, as_json: bool, **options: Any) -> None:
-    """Load Parquet files into the Iceberg table TABLE (namespace.table), as one snapshot.
+    """Load files into the Iceberg table TABLE (namespace.table), as one snapshot.
 
-    SOURCE is a file, a folder or a glob, here or on an object store (s3://…). The table is made when it is missing.
+    SOURCE is a file, a folder or a glob, here or on an object store (s3://…), of Parquet, CSV, JSON lines, Avro, ORC or
+    Arrow IPC. The table is made when it is missing.
 
     \b
     Exit codes: 0 landed, 1 failed and nothing is visible, 2 usage,
@@ -75,7 +79,15 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
         summary=_pairs("--summary", options["summary"]),
         spark_conf=_pairs("--spark-conf", options["spark_conf"]),
         shard_bytes=options["shard_size"],
+        format=options["format"],
+        options=_format_options(options),
     )
+
+
+def _format_options(options: dict[str, Any]) -> dict[str, str]:
+    """What goes to the format: `--schema` is one of its options that has a name of its own."""
+    pairs = _pairs("--option", options["option"])
+    return pairs if options["schema"] is None else {**pairs, "schema": options["schema"]}
 
 
 def _changes(arguments: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:

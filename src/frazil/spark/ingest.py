@@ -36,7 +36,8 @@ from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.publish_snapshot import publish_snapshot
 from frazil.snapshot.reservation import begin_snapshot, cancel, renew
 from frazil.snapshot.warehouse import find_table, open_catalog
-from frazil.sources.parquet import ParquetShard, ParquetSource
+from frazil.sources.open import open_source, shard_from_document
+from frazil.sources.source import Shard, Source
 from frazil.spark.ingest_result import IngestResult, Progress
 from frazil.spark.pipeline import ShardTasks
 from frazil.spark.session import start_session, stop_session
@@ -95,10 +96,11 @@ class _Run:
 def ingest(settings: IngestSettings, store: JobStore, progress: Progress, on_stop: OnStop) -> IngestResult:
     """Run a new job to its end. `on_stop` is given the function to call when the user wants to stop."""
     with _run(settings, progress, on_stop) as run:
-        progress.phase("reading footers")
+        progress.phase("looking at the sources")
         with run.stop.at_once():
-            source = ParquetSource(settings.sources, run.catalog.properties)
+            source = open_source(settings.sources, run.catalog.properties, settings.format, settings.options)
             target = Target(run.catalog, settings, source)
+            source = target.source
         cores = run.session().sparkContext.defaultParallelism
         shards = source.shards(_shard_count(settings, source, target, cores))
         with target.table() as table:
@@ -142,7 +144,7 @@ def resume(
                 return _landed(run, table, log)
             with taken_back(run.catalog, table, run.created), _leaving_nothing(run, table, snapshot):
                 missing = log.job.missing
-                shards = [ParquetShard.from_document(name, log.job.plan.shards[name]) for name in missing]
+                shards = [shard_from_document(name, log.job.plan.shards[name]) for name in missing]
                 return _finish(run, table, log, shards)
 
 
@@ -159,7 +161,7 @@ def _still_reserved(table: Table, log: JobLog) -> bool:
     return True
 
 
-def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]) -> IngestResult:
+def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[Shard]) -> IngestResult:
     """Write the shards that are missing, then publish, then note it."""
     run.progress.planned(log.job.id, sum(s.rows for s in shards), sum(s.bytes for s in shards), len(shards))
     try:
@@ -199,7 +201,7 @@ def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]
     return _landed(run, table, log)
 
 
-def _write(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]) -> None:
+def _write(run: _Run, table: Table, log: JobLog, shards: Sequence[Shard]) -> None:
     tasks = ShardTasks(run.session().sparkContext, run.stop.check)
     run.progress.phase("writing")
     sizes = {shard.name: shard.bytes for shard in shards}
@@ -268,9 +270,7 @@ def _result(run: _Run, table: Table, log: JobLog, *, landed: bool) -> IngestResu
         rows=sum(report.rows for report in reports),
         files=sum(report.files for report in reports),
         bytes=sum(report.size for report in reports),
-        source_bytes=sum(
-            ParquetShard.from_document(name, document).bytes for name, document in job.declared.shards.items()
-        ),
+        source_bytes=sum(shard_from_document(name, document).bytes for name, document in job.declared.shards.items()),
         shards=len(job.declared.shards),
         shards_done_before=run.done_before,
         commit_attempts=run.commit_attempts,
@@ -293,7 +293,7 @@ def _run(settings: IngestSettings, progress: Progress, on_stop: OnStop) -> Itera
         run.stop_spark()
 
 
-def _shard_count(settings: IngestSettings, source: ParquetSource, target: Target, cores: int) -> int:
+def _shard_count(settings: IngestSettings, source: Source, target: Target, cores: int) -> int:
     """As many shards as cores, times as often as keeps them near their size."""
     usual = _PARTITIONED_SHARD_BYTES if target.is_partitioned else _PLAIN_SHARD_BYTES
     rounds = -(-source.bytes // ((settings.shard_bytes or usual) * cores))
