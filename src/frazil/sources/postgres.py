@@ -11,12 +11,15 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
+from frazil.errors import BadInput
 from frazil.snapshot.schema import IDENTIFIER_KEY
+from frazil.sources.open import SourceRequest
 from frazil.sources.postgres_address import PostgresAddress
 from frazil.sources.postgres_batches import Care, read_select
 from frazil.sources.postgres_snapshot import HeldSnapshot
 from frazil.sources.postgres_tables import Description, TableName, describe_query, describe_table
 from frazil.sources.postgres_types import TypeOptions
+from frazil.sources.source import Source
 
 OPTIONS = frozenset({"numeric", "not-finite"})
 
@@ -37,6 +40,7 @@ class PostgresShard:
     schema: pa.Schema
     care: Care
     bytes: int
+    instant: str
     rows: int = 0
 
     def batches(self, storage: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
@@ -55,6 +59,7 @@ class PostgresShard:
             "schema": base64.b64encode(self.schema.serialize()).decode(),
             "care": [self.care.null_not_finite, self.care.check_utf8],
             "bytes": self.bytes,
+            "instant": self.instant,
         }
 
     @classmethod
@@ -69,7 +74,18 @@ class PostgresShard:
             pa.ipc.read_schema(pa.py_buffer(base64.b64decode(document["schema"]))),
             Care(*document["care"]),
             document["bytes"],
+            document["instant"],
         )
+
+
+def open_source(request: SourceRequest) -> Source:
+    """A database has tables, which are ingested together: see `frazil.spark.ingest_tables`."""
+    raise BadInput(f"{request.description} is a database: say which of its tables with --tables, or give a --query")
+
+
+def shard_from_document(name: str, document: Mapping[str, Any]) -> PostgresShard:
+    """The shard that `to_document` described."""
+    return PostgresShard.from_document(name, document)
 
 
 class PostgresSource:
@@ -123,6 +139,7 @@ class PostgresSource:
                 self.schema(),
                 self._care,
                 self.bytes // len(ranges),
+                self._held.instant,
             )
             for number, (first, end) in enumerate(ranges)
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -24,7 +24,12 @@ _USUALLY = {"application_name": "frazil", "keepalives_idle": "60"}
 
 def is_address(text: str) -> bool:
     """Whether a source is a database by its scheme."""
-    return text.partition("://")[0] in SCHEMES and "://" in text
+    return "://" in text and _scheme(text) in SCHEMES
+
+
+def _scheme(url: str) -> str:
+    """Without the driver that SQLAlchemy's addresses name after a plus sign."""
+    return url.partition("://")[0].partition("+")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class PostgresAddress:
         _check_credentials(url)
         psycopg = driver()
         try:
-            found = psycopg.conninfo.conninfo_to_dict(url)
+            found = psycopg.conninfo.conninfo_to_dict(f"postgresql://{url.partition('://')[2]}")
         except psycopg.Error:
             # The driver's own words may quote what stands where the password should.
             raise BadInput(
@@ -115,6 +120,18 @@ def driver() -> Any:
             f"PostgreSQL sources need more than is installed ({error}); pip install 'frazil[postgres]'"
         ) from error
     return psycopg
+
+
+def without_credentials(arguments: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """What a user typed, with the secrets taken out of each database's address; and these, by their names."""
+    kept, credentials = [], {}
+    for text in arguments:
+        if is_address(text):
+            address = PostgresAddress.parse(text)
+            credentials.update(address.credentials)
+            text = str(address.without_any_secret())
+        kept.append(text)
+    return tuple(kept), credentials
 
 
 def _secret_names() -> frozenset[str]:

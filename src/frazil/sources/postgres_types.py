@@ -152,6 +152,9 @@ def _array(element: PostgresType, modifier: int, value: str, options: TypeOption
     sql_type = _sql_array(arrow, bare)
     unnested = f"pg_catalog.unnest({value}) WITH ORDINALITY AS u(x, n) ORDER BY n"
     elements = f"{value}::{sql_type}" if one == "x" else f"ARRAY(SELECT {one} FROM {unnested})"
+    if bare.kind == "c":  # unnest would take its fields apart
+        parts = f"pg_catalog.json_array_elements(pg_catalog.to_json({value})) WITH ORDINALITY AS u(x, n) ORDER BY n"
+        elements = f"ARRAY(SELECT nullif(x::pg_catalog.text, 'null') FROM {parts})"
     # A cast that must fail, and not before a row needs it: a constant would be folded while the query is planned.
     refusal = f"('{MANY_DIMENSIONS}' || pg_catalog.array_dims({value}))::pg_catalog.int4::pg_catalog.text"
     guarded = (
