@@ -15,7 +15,7 @@ from frazil.errors import BadInput
 from frazil.snapshot.schema import IDENTIFIER_KEY
 from frazil.sources.open import SourceRequest
 from frazil.sources.postgres_address import PostgresAddress
-from frazil.sources.postgres_batches import Care, read_select
+from frazil.sources.postgres_batches import read_select
 from frazil.sources.postgres_snapshot import HeldSnapshot
 from frazil.sources.postgres_tables import Description, TableName, describe_query, describe_table
 from frazil.sources.postgres_types import TypeOptions
@@ -38,7 +38,7 @@ class PostgresShard:
     title: str
     select: str
     schema: pa.Schema
-    care: Care
+    null_not_finite: bool
     bytes: int
     instant: str
     rows: int = 0
@@ -46,7 +46,9 @@ class PostgresShard:
     def batches(self, storage: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         """The rows. SourceUnreadable once the snapshot has ended, SourceInterrupted when the connection broke."""
         address = self.address.with_credentials(storage)
-        return read_select(address, self.snapshot, self.select, self.title, self.schema, self.care)
+        return read_select(
+            address, self.snapshot, self.select, self.title, self.schema, null_not_finite=self.null_not_finite
+        )
 
     def to_document(self) -> Mapping[str, Any]:
         """As JSON values."""
@@ -57,7 +59,7 @@ class PostgresShard:
             "title": self.title,
             "select": self.select,
             "schema": base64.b64encode(self.schema.serialize()).decode(),
-            "care": [self.care.null_not_finite, self.care.check_utf8],
+            "null-not-finite": self.null_not_finite,
             "bytes": self.bytes,
             "instant": self.instant,
         }
@@ -72,7 +74,7 @@ class PostgresShard:
             document["title"],
             document["select"],
             pa.ipc.read_schema(pa.py_buffer(base64.b64decode(document["schema"]))),
-            Care(*document["care"]),
+            document["null-not-finite"],
             document["bytes"],
             document["instant"],
         )
@@ -91,10 +93,10 @@ def shard_from_document(name: str, document: Mapping[str, Any]) -> PostgresShard
 class PostgresSource:
     """A table, or a query, as it is in a held snapshot."""
 
-    def __init__(self, held: HeldSnapshot, described: Description, care: Care) -> None:
+    def __init__(self, held: HeldSnapshot, described: Description, options: TypeOptions) -> None:
         self._held = held
         self._described = described
-        self._care = care
+        self._options = options
         self.description = described.title
         self.rows = 0  # an estimate is all that the database has
         self.bytes = described.storage.bytes
@@ -103,13 +105,13 @@ class PostgresSource:
     def table(cls, held: HeldSnapshot, table: TableName, options: TypeOptions) -> PostgresSource:
         """One of the tables that the snapshot's transaction has locked."""
         described = held.read(f"table {table}", lambda connection: describe_table(connection, table, options))
-        return cls(held, described, _care(held, options))
+        return cls(held, described, options)
 
     @classmethod
     def query(cls, held: HeldSnapshot, query: str, options: TypeOptions) -> PostgresSource:
         """What a SELECT gives."""
         described = held.read("the query", lambda connection: describe_query(connection, query, options))
-        return cls(held, described, _care(held, options))
+        return cls(held, described, options)
 
     def for_table(self, schema: Schema) -> PostgresSource:  # noqa: ARG002  the database knows its own types
         """Itself: the database says what its types are."""
@@ -137,7 +139,7 @@ class PostgresSource:
                 self.description,
                 f"{select}{_where(first, end)}",
                 self.schema(),
-                self._care,
+                self._options.null_not_finite,
                 self.bytes // len(ranges),
                 self._held.instant,
             )
@@ -176,8 +178,3 @@ def _where(first: int, end: int | None) -> str:
     conditions = [f"ctid >= '({first},0)'::tid"] if first else []
     conditions += [f"ctid < '({end},0)'::tid"] if end is not None else []
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
-
-
-def _care(held: HeldSnapshot, options: TypeOptions) -> Care:
-    encoding = held.read("the database", lambda connection: connection.info.parameter_status("server_encoding"))
-    return Care(options.null_not_finite, encoding == "SQL_ASCII")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,21 +13,19 @@ from frazil.sources.postgres_address import PostgresAddress
 from frazil.sources.postgres_error import connection_refused, reading_failed
 
 _BATCH_BYTES = 8 * 1024 * 1024
-# Text forms must not depend on who asks or from where; a snapshot can be set only before the first query.
-_SESSION = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-    "SET TRANSACTION SNAPSHOT '{snapshot}'",
-    "SET LOCAL datestyle = 'ISO, YMD'",
-    "SET LOCAL intervalstyle = 'iso_8601'",
-    "SET LOCAL timezone = 'UTC'",
-    "SET LOCAL bytea_output = 'hex'",
-    "SET LOCAL extra_float_digits = 1",
-    "SET LOCAL xmloption = 'content'",
-    # The same rows in the same order each time, and no helpers: the shards share the server's cores already.
-    "SET LOCAL synchronize_seqscans = off",
-    "SET LOCAL max_parallel_workers_per_gather = 0",
-    "SET LOCAL jit = off",
-)
+# Text forms must not depend on who asks or from where. The same rows must come in the same order each time, and without
+# helpers: the shards share the server's cores already.
+_SETTINGS = {
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "iso_8601",
+    "timezone": "UTC",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "xmloption": "content",
+    "synchronize_seqscans": "off",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
 # The driver adds the years from 2000 to 1970 without looking: infinity, and what no Arrow value can hold, wraps around
 # to long before the year 4713 BC, at which PostgreSQL's calendar begins.
 _FIRST_DAY = -2_440_588
@@ -36,35 +33,36 @@ _FIRST_MICROSECOND = _FIRST_DAY * 86_400_000_000
 _DAY_MICROSECONDS = 86_400_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Care:
-    """What is to be looked after in values that the driver hands over as they come."""
-
-    null_not_finite: bool = False
-    check_utf8: bool = False
-
-
 def read_select(
-    address: PostgresAddress, snapshot: str, select: str, title: str, schema: pa.Schema, care: Care
+    address: PostgresAddress, snapshot: str, select: str, title: str, schema: pa.Schema, *, null_not_finite: bool
 ) -> Iterator[pa.RecordBatch]:
     """Run a SELECT within an exported snapshot. Memory holds about one batch. Errors are ours, and name `title`."""
-    dbapi, decimals = _driver(), _decimals(schema)
+    dbapi = _driver()
+    conversions = [_conversion(field.type, f"column {field.name!r} of {title}", null_not_finite) for field in schema]
+    # No error is chained below: the driver's own may carry the parameters of the connection, secrets too.
     try:
         connection = dbapi.connect(address.connection_string())
     except dbapi.Error as error:
         raise connection_refused(address, error) from None
-    conversions = [_conversion(field.type, f"column {field.name!r} of {title}", care) for field in schema]
     try:
         with connection, connection.cursor() as cursor:
-            for statement in _SESSION:
-                cursor.execute(statement.format(snapshot=snapshot))
+            _join_snapshot(cursor, snapshot)
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)})
             cursor.execute(select)
             for batch in cursor.fetch_record_batch():
                 columns = [convert(batch.column(at)) for at, convert in enumerate(conversions)]
                 yield pa.RecordBatch.from_arrays(columns, names=schema.names)
-    except (dbapi.Error, pa.ArrowException, OSError) as error:
-        raise reading_failed(title, address, error, decimals) from None
+    except (dbapi.Error, OSError) as error:
+        raise reading_failed(title, address, error) from None
+
+
+def _join_snapshot(cursor: Any, snapshot: str) -> None:
+    """The driver has begun a transaction; its snapshot can be set only before its first query."""
+    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+    settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
+    cursor.execute(f"SELECT {settings}")
+    cursor.fetchall()
 
 
 def _driver() -> Any:
@@ -78,28 +76,22 @@ def _driver() -> Any:
     return dbapi
 
 
-def _decimals(schema: pa.Schema) -> tuple[str, ...]:
-    return tuple(field.name for field in schema if pa.types.is_decimal(field.type))
-
-
 _Convert = Callable[[Any], Any]
 
 
-def _conversion(kind: pa.DataType, where: str, care: Care) -> _Convert:
+def _conversion(kind: pa.DataType, where: str, null_not_finite: bool) -> _Convert:
     """From what the driver gives for a column to the planned type."""
     types = pa.types
     if types.is_list(kind):
-        return _list_conversion(kind, where, care)
+        return _list_conversion(kind, where, null_not_finite)
     if isinstance(kind, pa.UuidType):
         return lambda array: pa.ExtensionArray.from_storage(kind, _storage(array))
     if types.is_date32(kind):
-        return _finite(pa.int32(), _FIRST_DAY, where, care)
+        return _finite(pa.int32(), _FIRST_DAY, where, null_not_finite)
     if types.is_timestamp(kind):
-        return _finite(pa.int64(), _FIRST_MICROSECOND, where, care)
+        return _finite(pa.int64(), _FIRST_MICROSECOND, where, null_not_finite)
     if types.is_time(kind):
         return _within_a_day(where)
-    if types.is_string(kind) and care.check_utf8:
-        return _valid_utf8(where)
     return lambda array: _cast(_storage(array), kind, where)
 
 
@@ -107,8 +99,8 @@ def _storage(array: Any) -> Any:
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
-def _list_conversion(kind: Any, where: str, care: Care) -> _Convert:
-    element = _conversion(kind.value_type, where, care)
+def _list_conversion(kind: Any, where: str, null_not_finite: bool) -> _Convert:
+    element = _conversion(kind.value_type, where, null_not_finite)
 
     def convert(array: Any) -> Any:
         mask = pc.is_null(array) if array.null_count else None
@@ -139,13 +131,13 @@ def _scaled(array: Any, target: Any) -> Any:
     return pa.Array.from_buffers(digits, len(array), [validity, values], array.null_count, array.offset)
 
 
-def _finite(whole: pa.DataType, first: int, where: str, care: Care) -> _Convert:
+def _finite(whole: pa.DataType, first: int, where: str, null_not_finite: bool) -> _Convert:
     def convert(array: Any) -> Any:
         numbers = array.view(whole)
         least = pc.min(numbers).as_py()
         if least is None or least >= first:
             return array
-        if care.null_not_finite:
+        if null_not_finite:
             return pc.if_else(pc.less(numbers, first), pa.scalar(None, array.type), array)
         raise SourceUnreadable(
             f"{where} holds infinity, or a time that no Iceberg {array.type} reaches; mend the rows, or take such values "
@@ -164,20 +156,5 @@ def _within_a_day(where: str) -> _Convert:
                 "--query or a view"
             )
         return array
-
-    return convert
-
-
-def _valid_utf8(where: str) -> _Convert:
-    def convert(array: Any) -> Any:
-        plain = _storage(array)
-        try:
-            plain.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise SourceUnreadable(
-                f"{where} holds text that is not UTF-8, in a database whose encoding is SQL_ASCII; mend the rows, or cast "
-                "the column to bytea with --query or a view"
-            ) from error
-        return plain
 
     return convert

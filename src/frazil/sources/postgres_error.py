@@ -1,4 +1,8 @@
-"""What PostgreSQL and its drivers say when something fails, in one sentence that says what to do. Never with a secret."""
+"""What PostgreSQL and its drivers say when something fails, in one sentence that says what to do. Never with a secret.
+
+While rows come, the Arrow driver hands on the server's words alone, without the code that goes with them. So what is
+told apart here is told by the code where there is one, and else by words that stand in the message.
+"""
 
 from __future__ import annotations
 
@@ -7,77 +11,78 @@ import re
 from frazil.errors import BadInput, SourceInterrupted, SourceNotFound, SourceUnreadable
 from frazil.sources.postgres_address import PostgresAddress
 
-_LOST = ("08", "57P")
-_LOST_WORDS = (
-    "server closed the connection",
-    "connection to server",
-    "could not receive data",
-    "could not send data",
-    "connection not open",
-    "SSL SYSCALL",
-    "SSL connection has been closed",
-    "lost synchronization",
-    "no connection to the server",
+_SERVER_S_WORDS = re.compile(r"(?:ERROR|FATAL|PANIC): +(.*)")
+_PREAMBLE = re.compile(r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to connect: |Execution error \[\w+\]: )?")
+_EPILOGUE = re.compile(r"\.? SQLSTATE: \w{5}$")
+
+_LOST = re.compile(
+    r"server closed the connection|terminating connection|PQgetCopyData\(\) failed|could not (?:receive|send) data|"
+    r"connection (?:to server|not open)|no connection to the server|SSL SYSCALL|the database system is"
 )
-_NO_SNAPSHOT = ("invalid snapshot identifier", "could not import the requested snapshot")
-_UNKNOWN_SNAPSHOT = "42704"  # undefined object, which of all objects only the snapshot can be here
-_PREAMBLE = re.compile(r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to [^:]*: )?")
-
-
-def telling(error: Exception) -> str:
-    """The first line of what a driver says, without the driver's own preamble."""
-    line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return _PREAMBLE.sub("", line).removeprefix("ERROR: ").strip() or line
-
-
-def sqlstate_of(error: Exception) -> str:
-    """PostgreSQL's five letters for what went wrong, or nothing where the server said nothing."""
-    state = getattr(error, "sqlstate", None)
-    return state.strip("\x00") if isinstance(state, str) else ""
+_NO_SNAPSHOT = re.compile(
+    r"invalid snapshot identifier|could not import the requested snapshot|snapshot \".*\" does not exist"
+)
+# What to do, by the server's code or by its words.
+_ADVICE = (
+    (
+        "57014",
+        "statement timeout",
+        "raise statement_timeout for this role, or by ?options=-cstatement_timeout%3D0 in the address",
+    ),
+    ("42501", "permission denied", "grant SELECT on it to this user, or leave it out: --tables '…,!schema.table'"),
+    (
+        "22021",
+        "invalid byte sequence",
+        "the database does not check its texts; cast the column to bytea in a view or a --query",
+    ),
+    (
+        "22P02",
+        "frazil: dimensions",
+        "an array has more than one dimension, and a list has one; cast the column to text in a view or a --query",
+    ),
+    (
+        "0A000",
+        "NaN",
+        "a numeric column holds NaN, which no decimal does; mend the rows, or take NaN as null: --option not-finite=null",
+    ),
+)
 
 
 def connection_refused(address: PostgresAddress, error: Exception) -> BadInput:
     """Why no connection came about."""
-    said = address.without_secrets(telling(error))
     return SourceNotFound(
-        f"PostgreSQL at {address} cannot be reached: {said}; check the address, and the password in PGPASSWORD, "
-        "~/.pgpass or a service file"
+        f"PostgreSQL at {address} cannot be reached: {_said(address, error)}; check the address, and the password in "
+        "PGPASSWORD, ~/.pgpass or a service file"
     )
 
 
-def reading_failed(
-    subject: str, address: PostgresAddress, error: Exception, decimals: tuple[str, ...] = ()
-) -> BadInput:
+def reading_failed(subject: str, address: PostgresAddress, error: Exception) -> BadInput:
     """Why the rows of `subject` (a table) did not come. SourceInterrupted where another try may succeed."""
-    state, said = sqlstate_of(error), address.without_secrets(telling(error))
-    if _is_snapshot_gone(state, str(error)):
+    code, said = _code(error), _said(address, error)
+    if _NO_SNAPSHOT.search(said):
         return SourceUnreadable(
             f"the PostgreSQL snapshot that all shards of {subject} share has ended (the server restarted, or closed the "
             "session that held it); start the job anew, as rows of another instant must not mix with these"
         )
-    if state.startswith(_LOST) or (not state and any(words in str(error) for words in _LOST_WORDS)):
+    if code.startswith(("08", "57P")) or _LOST.search(said):
         return SourceInterrupted(f"the connection to PostgreSQL broke while {subject} was read: {said}")
-    return SourceUnreadable(f"{subject} cannot be read from PostgreSQL: {_advised(state, said, decimals)}")
+    advice = next((f"; {advice}" for known, words, advice in _ADVICE if _is(code, said, known, words)), "")
+    return SourceUnreadable(f"{subject} cannot be read from PostgreSQL: {said}{advice}")
 
 
-def _is_snapshot_gone(state: str, text: str) -> bool:
-    return (state == _UNKNOWN_SNAPSHOT and "snapshot" in text) or any(words in text for words in _NO_SNAPSHOT)
+def _is(code: str, said: str, known: str, words: str) -> bool:
+    return code == known if code and code != "0A000" else words in said
 
 
-def _advised(state: str, said: str, decimals: tuple[str, ...]) -> str:
-    """The server's words and what to do about them."""
-    if state == "57014":
-        return f"{said}; raise statement_timeout for this role, or in the address: ?options=-cstatement_timeout%3D0"
-    if state == "42501":
-        return f"{said}; grant SELECT on it to this user, or leave the table out with '!schema.table'"
-    if state == "0A000" and decimals:
-        return (
-            f"one of its numeric columns ({', '.join(decimals)}) holds NaN, which no decimal can ({said}); mend the rows, "
-            "or take them as null: --option not-finite=null"
-        )
-    if state == "22P02" and "frazil:" in said:
-        return (
-            f"an array has more than one dimension ({said}), and Iceberg's lists have one; ingest a view that casts "
-            "the column to text, or use --query"
-        )
-    return said
+def _code(error: Exception) -> str:
+    """PostgreSQL's five letters for what went wrong, or nothing where they did not come along."""
+    state = getattr(error, "sqlstate", None)
+    return state.strip("\x00") if isinstance(state, str) else ""
+
+
+def _said(address: PostgresAddress, error: Exception) -> str:
+    """The first line of a driver's message, without the driver's own words around it, and without secrets."""
+    text = str(error)
+    found = _SERVER_S_WORDS.search(text)
+    line = found[1] if found else next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    return address.without_secrets(_EPILOGUE.sub("", _PREAMBLE.sub("", line.strip())))
