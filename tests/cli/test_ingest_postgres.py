@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from commands import Frazil, Patient, Ran, said_once
 from databases import Database
 from frazil.testing import crash_environment
+from lakes import referenced
 from readers import read_with_duckdb, read_with_pyiceberg
 from services.processes import wait_until
 
@@ -87,7 +89,9 @@ def counts(frazil: Frazil) -> list[int]:
 
 
 def clean(frazil: Frazil) -> bool:
-    return all(not frazil.orphans(f"lake.{name}") and not frazil.reserved(f"lake.{name}") for name in "abc")
+    """Whether every file belongs to a table, and no table holds a reservation."""
+    known = set().union(*(referenced(frazil.table(f"lake.{name}")) for name in "abc"))
+    return frazil.stored() == known and not any(frazil.reserved(f"lake.{name}") for name in "abc")
 
 
 def run_of(frazil: Frazil) -> str:
@@ -241,8 +245,18 @@ def test_an_instant_that_ends_while_tables_are_read_leaves_none_of_them(frazil: 
     assert "is over (failed" in again.document["message"]
 
 
-def test_a_task_whose_connection_breaks_is_tried_again_at_the_same_instant(frazil: Frazil, database: Database) -> None:
-    mark = frazil.home / "broken-once"
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that the server, which runs as another user, can write to."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+def test_a_task_whose_connection_breaks_is_tried_again_at_the_same_instant(
+    frazil: Frazil, database: Database, open_folder: Path
+) -> None:
+    mark = open_folder / "broken-once"
     database.run(
         "CREATE FUNCTION break_once() RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
         f"IF pg_stat_file('{mark}', true) IS NULL THEN COPY (SELECT 1) TO '{mark}'; "
@@ -281,3 +295,20 @@ def test_an_overwrite_replaces_the_rows_by_those_of_the_instant(frazil: Frazil, 
     add_to_each(database)
     assert frazil.here(*arguments, "--mode", "overwrite").code == 0
     assert [frazil.rows("lake.a"), frazil.rows("lake.b")] == [3010, 3010]
+
+
+def test_on_a_catalog_that_can_all_tables_become_visible_at_one_instant(
+    frazil: Frazil, database: Database, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("services.frazil_catalog", reason="the catalog server is a part of its own")
+    server = request.getfixturevalue("frazil_catalog")
+    monkeypatch.setenv("PYICEBERG_CATALOG__SERVER__URI", server.uri)
+    namespace = server.new_namespace()
+    arguments = ["ingest", three_tables(database).url, "--tables", "public.*", namespace, "--catalog", "server"]
+    ran = frazil.here(*arguments, "--json")
+    assert (ran.code, ran.document["atomic"]) == (0, True), ran.err
+    client = server.catalog()
+    assert [client.load_table(f"{namespace}.{name}").scan().to_arrow().num_rows for name in "abc"] == [3000] * 3
+    database.run("DROP TABLE c", "DELETE FROM a")
+    again = frazil.here(*arguments)
+    assert "all tables became visible at one instant" in again.out

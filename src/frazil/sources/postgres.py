@@ -154,8 +154,8 @@ def block_ranges(blocks: Sequence[int], count: int) -> list[tuple[int, int | Non
     range has no end.
     """
     total, longest = sum(blocks), max(blocks, default=0)
-    cuts: list[int] = []
-    for place in range(1, min(count, longest)):
+    count, cuts = min(count, longest), list[int]()
+    for place in range(1, count):
         cut = _block_with(blocks, total * place // count, longest)
         if 0 < cut < longest and (not cuts or cut > cuts[-1]):
             cuts.append(cut)

@@ -33,7 +33,8 @@ from frazil.jobs.states import Event, State
 from frazil.settings import IngestSettings
 from frazil.snapshot.cleanup import sweep
 from frazil.snapshot.descriptor import DistributedSnapshot
-from frazil.snapshot.publish_snapshot import publish_snapshot
+from frazil.snapshot.publish_snapshot import publish_snapshot, publisher_of
+from frazil.snapshot.publish_together import publish_together
 from frazil.snapshot.reservation import begin_snapshot, cancel, renew
 from frazil.snapshot.warehouse import find_table, open_catalog
 from frazil.sources.open import open_source, shard_from_document
@@ -252,6 +253,30 @@ def publish(run: Run, table: Table, log: JobLog, summary: Mapping[str, str] | No
         return  # nobody else publishes this job's reservation, so an earlier run of it did
     finally:
         run.publish_seconds = time.monotonic() - began
+
+
+def publish_all(jobs: Sequence[tuple[Run, Table, JobLog, Mapping[str, str]]]) -> None:
+    """Publish several jobs whose shards all have reports, in one commit over all their tables."""
+    began = time.monotonic()
+    publishers = [
+        publisher_of(
+            table,
+            log.job.declared.snapshot,
+            log.job.accepted.values(),
+            summary={"frazil.job": log.job.id, **summary},
+            overwrite=run.settings.mode == "overwrite",
+            conflict="abort" if run.settings.conflict == "abort" else "rebase",
+        )
+        for run, table, log, summary in jobs
+    ]
+    for run, *_ in jobs:
+        run.publishing = True
+    answers = publish_together(publishers)
+    for (run, table, *_), answer in zip(jobs, answers, strict=True):
+        table.refresh()
+        run.commit_attempts = answer.attempts
+        run.leftovers = run.leftovers or bool(answer.leftovers)
+        run.publish_seconds = (time.monotonic() - began) / len(jobs)
 
 
 def landed(run: Run, table: Table, log: JobLog) -> IngestResult:

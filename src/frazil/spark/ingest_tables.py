@@ -27,6 +27,7 @@ from frazil.jobs.log import JobLog, JobStore, new_job_id
 from frazil.jobs.states import FINISHED, TRANSITIONS, Event, State
 from frazil.settings import IngestSettings
 from frazil.snapshot.reservation import begin_snapshot
+from frazil.snapshot.transaction import commits_together
 from frazil.snapshot.warehouse import find_table
 from frazil.sources.postgres import OPTIONS, PostgresShard, PostgresSource
 from frazil.sources.postgres_address import PostgresAddress
@@ -40,6 +41,7 @@ from frazil.spark.ingest import (
     leaving_nothing,
     nothing_to_append,
     publish,
+    publish_all,
     result_of,
     running,
     shard_count,
@@ -54,6 +56,8 @@ from frazil.spark.target_names import target_names
 from frazil.steps import step
 
 _QUERY = "query"
+# Cutting a table for the sake of another core pays from here on; below, it makes small files and connections.
+_LEAST_SHARD_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -168,7 +172,10 @@ def _begun(
 
 
 def _shards(run: Run, settings: IngestSettings, source: PostgresSource, target: Target) -> int:
-    return shard_count(settings, source, target, run.session().sparkContext.defaultParallelism)
+    count = shard_count(settings, source, target, run.session().sparkContext.defaultParallelism)
+    if settings.shard_bytes is not None:
+        return count
+    return max(1, min(count, source.bytes // _LEAST_SHARD_BYTES))
 
 
 def _documents(shards: Sequence[PostgresShard]) -> dict[str, Mapping[str, Any]]:
@@ -191,11 +198,56 @@ def _finish(run: Run, run_id: str, parts: Sequence[_Part], *, started_over: bool
     step("job:finished")
     run.stop.check()
     run.stop.ignore()
-    for part in parts:
-        part.result = part.result or _published(part)
+    with _telling_how_to_resume(run_id, parts):
+        atomic = _publish(run, parts)
     results = {part.source: part.result for part in parts if part.result is not None}
     source = parts[0].log.job.declared.request["sources"][0]
-    return TablesResult(run_id, source, results, _instant(parts), len(parts) == 1, started_over)
+    return TablesResult(run_id, source, results, _instant(parts), atomic, started_over)
+
+
+@contextmanager
+def _telling_how_to_resume(run_id: str, parts: Sequence[_Part]) -> Iterator[None]:
+    """What cannot be told of the outcome is one error for the whole run, and so is what has landed before it."""
+    try:
+        yield
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(f"{error}: frazil ingest --resume {run_id}") from error
+    except CommitConflict as error:
+        if parts[0].run.settings.mode != "append":
+            raise
+        raise CommitConflict(f"{error}. To publish on the new head: frazil ingest --resume {run_id}") from error
+    except FrazilError as error:
+        done = [part.source for part in parts if part.result is not None and part.result.snapshot_id is not None]
+        if done:
+            error.add_note(f"{', '.join(done)} landed before that, and stay")
+        raise
+    except Exception as error:
+        text = f"publishing broke off ({type(error).__name__}: {error}); nothing was deleted"
+        raise OutcomeUnknown(f"{text}: frazil ingest --resume {run_id}") from error
+
+
+def _publish(run: Run, parts: Sequence[_Part]) -> bool:
+    """Publish every part that is open: at one instant if there are several and the catalog can, which is told."""
+    still_open = [part for part in parts if part.result is None]
+    waiting = [part for part in still_open if has_rows(part.run, part.log)]
+    if len(waiting) > 1 and commits_together(run.catalog):
+        _publish_together(run, waiting)
+    for part in still_open:
+        part.result = part.result or _published(part)
+    return len(parts) == 1 or (len(parts) > 0 and commits_together(run.catalog))
+
+
+def _publish_together(run: Run, parts: Sequence[_Part]) -> None:
+    run.progress.phase(f"publishing {len(parts)} tables at one instant")
+    for part in parts:
+        part.log.record(Event.PUBLISHING)
+    publish_all([(part.run, part.table, part.log, _summary(part)) for part in parts])
+    for part in parts:
+        part.result = landed(part.run, part.table, part.log)
+
+
+def _summary(part: _Part) -> dict[str, str]:
+    return {"frazil.source.instant": _instant([part])}
 
 
 def _published(part: _Part) -> IngestResult:
@@ -203,7 +255,7 @@ def _published(part: _Part) -> IngestResult:
     if not has_rows(part.run, part.log):
         return nothing_to_append(part.run, part.table, part.log)
     part.log.record(Event.PUBLISHING)
-    publish(part.run, part.table, part.log, {"frazil.source.instant": _instant([part])})
+    publish(part.run, part.table, part.log, _summary(part))
     return landed(part.run, part.table, part.log)
 
 
