@@ -19,6 +19,8 @@ CREDENTIAL_PREFIX = "postgres."
 _IN_THE_URL = ("user", "host", "port", "dbname")
 # Bytes are handed on as they come, and Arrow's strings are UTF-8 whatever the database holds.
 _ALWAYS = {"client_encoding": "UTF8"}
+# Where this host looks up what has been found by now.
+_OF_THIS_HOST = ("service", "servicefile", "passfile")
 _USUALLY = {"application_name": "frazil", "keepalives_idle": "60"}
 
 
@@ -60,7 +62,9 @@ class PostgresAddress:
         info = connection.info
         where = {"host": info.host, "port": str(info.port), "dbname": info.dbname, "user": info.user}
         secrets = {"password": info.password} if info.password else {}
-        return cls._of({**info.get_parameters(), **{key: value for key, value in where.items() if value}, **secrets})
+        found = {**info.get_parameters(), **{key: value for key, value in where.items() if value}, **secrets}
+        ours = {**_USUALLY, **_ALWAYS}
+        return cls._of({k: v for k, v in found.items() if k not in _OF_THIS_HOST and ours.get(k) != v})
 
     @classmethod
     def _of(cls, found: Mapping[str, str]) -> PostgresAddress:

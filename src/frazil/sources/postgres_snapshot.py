@@ -48,8 +48,10 @@ def connected(address: PostgresAddress) -> Iterator[Any]:
     except psycopg.Error as error:
         # Not chained: the driver's error may carry the parameters of the connection, secrets too.
         raise connection_refused(address, error) from None
-    with connection:
+    try:
         yield connection
+    finally:
+        connection.close()  # nothing is to be committed, and whether the server is still there does not matter here
 
 
 @contextmanager

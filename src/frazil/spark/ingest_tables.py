@@ -373,6 +373,8 @@ def _taken_up(run: Run, log: JobLog) -> Iterator[_Part]:
         yield part
         return
     if log.job.state in FINISHED:
+        if log.job.state is State.FAILED:
+            own.notes.append(f"{part.source} was not published: {log.job.note}")
         part.result = result_of(own, table, log, landed=False)
         yield part
         return
