@@ -12,7 +12,8 @@ from frazil.errors import BadInput, SourceUnreadable
 from frazil.sources.postgres_address import PostgresAddress
 from frazil.sources.postgres_error import connection_refused, reading_failed
 
-_BATCH_BYTES = 8 * 1024 * 1024
+# Small enough that the memory of one batch is used again for the next, not fetched from the system each time.
+_BATCH_BYTES = 2 * 1024 * 1024
 # Text forms must not depend on who asks or from where. The same rows must come in the same order each time, and without
 # helpers: the shards share the server's cores already.
 _SETTINGS = {

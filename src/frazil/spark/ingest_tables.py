@@ -56,8 +56,14 @@ from frazil.spark.target_names import target_names
 from frazil.steps import step
 
 _QUERY = "query"
-# Cutting a table for the sake of another core pays from here on; below, it makes small files and connections.
-_LEAST_SHARD_BYTES = 4 * 1024 * 1024
+_WORKERS = {"spark.python.daemon.module": "frazil.spark.postgres_daemon"}
+_MEBIBYTE = 1024 * 1024
+# As PostgreSQL stores it, which is several times as large as Parquet. No shard outlives a killed run, so small ones would
+# save nothing; and each has a connection to begin and a file of its own.
+_PLAIN_SHARD_BYTES = 512 * _MEBIBYTE
+_PARTITIONED_SHARD_BYTES = 4096 * _MEBIBYTE
+# Cutting a table for the sake of another core pays from here on.
+_LEAST_SHARD_BYTES = 4 * _MEBIBYTE
 
 
 @dataclass(slots=True)
@@ -84,6 +90,7 @@ class _Wanted:
 def ingest_tables(settings: IngestSettings, store: JobStore, progress: Progress, on_stop: OnStop) -> TablesResult:
     """Run a new job for each table that the settings name to its end. See `frazil.spark.ingest.ingest`."""
     options = _type_options(settings)
+    settings = replace(settings, spark_conf={**_WORKERS, **settings.spark_conf})
     with running(settings, progress, on_stop) as run, ExitStack() as parts_open:
         progress.phase("looking at the database")
         with run.stop.at_once():
@@ -172,10 +179,11 @@ def _begun(
 
 
 def _shards(run: Run, settings: IngestSettings, source: PostgresSource, target: Target) -> int:
-    count = shard_count(settings, source, target, run.session().sparkContext.defaultParallelism)
+    cores = run.session().sparkContext.defaultParallelism
     if settings.shard_bytes is not None:
-        return count
-    return max(1, min(count, source.bytes // _LEAST_SHARD_BYTES))
+        return shard_count(settings, source, target, cores)
+    usual = _PARTITIONED_SHARD_BYTES if target.is_partitioned else _PLAIN_SHARD_BYTES
+    return max(1, min(-(-source.bytes // (usual * cores)) * cores, source.bytes // _LEAST_SHARD_BYTES))
 
 
 def _documents(shards: Sequence[PostgresShard]) -> dict[str, Mapping[str, Any]]:
