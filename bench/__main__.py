@@ -53,6 +53,10 @@ def parser() -> argparse.ArgumentParser:
     text = commands.add_parser("text", help="load CSV and JSON lines")
     text.add_argument("--rounds", type=int, default=3)
     text.set_defaults(run=run_text)
+    postgres = commands.add_parser("postgres", help="a PostgreSQL table, against COPY by two connections")
+    postgres.add_argument("--rounds", type=int, default=3)
+    postgres.add_argument("--scale", type=float, default=1.0)
+    postgres.set_defaults(run=run_postgres)
     encoding = commands.add_parser("encoding", help="encode manifest entries")
     encoding.set_defaults(run=run_encoding)
     return top
@@ -78,6 +82,7 @@ def run_all(arguments: argparse.Namespace) -> None:
         return
     run_appends(argparse.Namespace(only=["pyiceberg", "frazil"], rounds=1))
     run_publish(argparse.Namespace(rounds=3))
+    run_postgres(argparse.Namespace(rounds=3, scale=1.0))
     run_encoding(arguments)
 
 
@@ -111,6 +116,15 @@ def run_publish(arguments: argparse.Namespace) -> None:
         console.print(f"{name}: {value:.3f} s")
     console.print(f"{result['data_files']:,} data files cost {result['extra']:.3f} s more than an empty commit")
     console.print(f"kept in {save('publish', result)}")
+
+
+def run_postgres(arguments: argparse.Namespace) -> None:
+    from bench.postgres import measure_postgres  # imports the drivers, which the other benchmarks do not need
+
+    result = measure_postgres(arguments.scale, arguments.rounds)
+    floor, ours = result["medians"]["floor"], result["medians"]["frazil"]
+    console.print(f"COPY by two connections: {floor:.2f} s; frazil ingest: {ours:.2f} s, {result['ratio']:.2f} x")
+    console.print(f"kept in {save('postgres', result)}")
 
 
 def run_encoding(_: argparse.Namespace) -> None:

@@ -1,3 +1,3 @@
 """Fixtures for every test: real services where one is asked for, and lakes in temporary folders."""
 
-pytest_plugins = ["services.seaweedfs", "services.postgres", "lakes", "commands"]
+pytest_plugins = ["services.seaweedfs", "services.postgres", "lakes", "commands", "databases"]

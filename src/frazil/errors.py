@@ -4,6 +4,7 @@
     ├── BadInput                 the user's input cannot be used; nothing was written
     │   ├── SourceNotFound       no such file, folder or pattern
     │   ├── SourceUnreadable     a source file is there but damaged or not of its format
+    │   │   └── SourceInterrupted  the connection to a source broke while it was read
     │   ├── SchemaMismatch       a source does not fit the table, or two sources clash
     │   ├── UnknownColumn        a partition field or option names a column that is not there
     │   └── UnknownJob           no job of that name is kept here
@@ -49,6 +50,12 @@ class SourceUnreadable(BadInput):
     """A source file is there, but damaged or not of its format."""
 
     exit_code = 1
+
+
+class SourceInterrupted(SourceUnreadable):
+    """The connection to a source broke while it was read."""
+
+    retryable = True
 
 
 class SchemaMismatch(BadInput):

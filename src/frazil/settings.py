@@ -78,9 +78,12 @@ class IngestSettings:
     shard_bytes: int | None = None
     format: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    tables: str | None = None
+    query: str | None = None
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_document(self) -> dict[str, Any]:
-        """As JSON values, for the job's log. Settings that look like secrets stay out: a resume names them again."""
+        """As JSON values, for the job's log. Credentials, and settings that look like it, stay out: a resume names them again."""
         return {
             "sources": list(self.sources),
             "table": self.table,
@@ -96,6 +99,8 @@ class IngestSettings:
             "shard-bytes": self.shard_bytes,
             "format": self.format,
             "options": _without_secrets(self.options),
+            "tables": self.tables,
+            "query": self.query,
         }
 
     @classmethod
@@ -116,6 +121,8 @@ class IngestSettings:
             shard_bytes=document["shard-bytes"],
             format=document.get("format"),
             options=document.get("options", {}),
+            tables=document.get("tables"),
+            query=document.get("query"),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from frazil.cli.progress import human_bytes
 from frazil.settings import EMBEDDED_CATALOG, CatalogSettings
 from frazil.spark.ingest_result import IngestResult
+from frazil.spark.tables_result import TablesResult
 
 
 def render(result: IngestResult, catalog: CatalogSettings) -> str:
@@ -29,6 +30,43 @@ def render(result: IngestResult, catalog: CatalogSettings) -> str:
         f"  Spark      {_spark(result, catalog)}",
     ]
     return "\n".join(lines)
+
+
+def render_tables(result: TablesResult, catalog: CatalogSettings) -> str:
+    """The summary of a run over a database: a line per table, then what holds for all."""
+    lines = [_table_line(source, each) for source, each in result.tables.items()]
+    seconds, session = (
+        max(getattr(each, name) for each in result.results) for name in ("job_seconds", "session_seconds")
+    )
+    rows = result.total("rows")
+    lines += [
+        f"  source    {result.source} as of {result.instant}",
+        f"  time      {seconds:.1f} s ({rows / seconds if seconds else 0:,.0f} rows/s), and {session:.1f} s to start Spark",
+        f"  commit    {_commits(result)}",
+        f"  job       {result.job_id}",
+    ]
+    if result.started_over:
+        lines.append("  resumed   every shard was read anew, as the instant of the first run ended with its process")
+    lines += [f"  note      {note}" for each in result.results for note in each.notes]
+    first = next((each for each in result.results if each.snapshot_id is not None), None)
+    if first is not None:
+        lines += ["", "Query one:", f"  DuckDB     {_duckdb(first)}", f"  PyIceberg  {_pyiceberg(first, catalog)}"]
+    return "\n".join(lines)
+
+
+def _table_line(source: str, result: IngestResult) -> str:
+    if result.snapshot_id is None:
+        return f"{result.table}: nothing to publish from {source}"
+    created = ", table created" if result.table_created else ""
+    return f"{result.table}: {result.rows:,} rows in {result.files:,} files, {human_bytes(result.bytes)}, from {source}{created}"
+
+
+def _commits(result: TablesResult) -> str:
+    if len(result.tables) == 1:
+        return "one snapshot"
+    if result.atomic:
+        return "all tables became visible at one instant"
+    return "one after the other, table by table: this catalog has no commit over several tables"
 
 
 def _committed(attempts: int) -> str:

@@ -56,6 +56,7 @@ class Plan:
 
     snapshot: Snapshot
     asserted_head: int | None
+    planned_on: tuple[int, int]  # when the metadata was last updated, and how many snapshots it had
     requirements: tuple[Any, ...]
     updates: tuple[Any, ...] = field(repr=False)
 
@@ -138,6 +139,7 @@ def assemble(
     return Plan(
         snapshot=added,
         asserted_head=head,
+        planned_on=(metadata.last_updated_ms, len(metadata.snapshots)),
         requirements=(assert_table(metadata), assert_ref(snapshot.ref, head)),
         updates=(
             AddSnapshotUpdate(snapshot=added),

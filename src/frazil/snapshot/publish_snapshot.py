@@ -66,17 +66,8 @@ def publish_snapshot(
     (AlreadyConsumed, CommitConflict, CommitRefused, ReservationExpired …) when it is proven that nothing changed, and
     OutcomeUnknown when it cannot be told; then no file has been deleted and calling again is safe.
     """
-    if conflict not in ("rebase", "abort"):
-        raise BadInput(f"conflict is {conflict!r}, but it must be 'rebase' or 'abort'")
-    check_summary(snapshot.name, summary or {})
-    publisher = _Publisher(
-        target=CatalogTable(table),
-        snapshot=snapshot,
-        contribution=gather(snapshot, reports),
-        summary=dict(summary or {}),
-        overwrite=overwrite,
-        conflict=conflict,
-        clock_ms=clock_ms,
+    publisher = publisher_of(
+        table, snapshot, reports, summary=summary, overwrite=overwrite, conflict=conflict, clock_ms=clock_ms
     )
     waits = RetryPolicy.from_properties(table.metadata.properties).waits(time.monotonic, random.random)
     try:
@@ -86,7 +77,32 @@ def publish_snapshot(
     return publisher.finish(landed)
 
 
-def _until_it_lands(publisher: _Publisher, waits: Iterator[float], sleep: Callable[[float], None]) -> Landed:
+def publisher_of(
+    table: Table,
+    snapshot: DistributedSnapshot,
+    reports: Iterable[Report],
+    *,
+    summary: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+    conflict: ConflictPolicy = "rebase",
+    clock_ms: Callable[[], int] = now_ms,
+) -> Publisher:
+    """All that one call of `publish_snapshot` starts from, checked."""
+    if conflict not in ("rebase", "abort"):
+        raise BadInput(f"conflict is {conflict!r}, but it must be 'rebase' or 'abort'")
+    check_summary(snapshot.name, summary or {})
+    return Publisher(
+        target=CatalogTable(table),
+        snapshot=snapshot,
+        contribution=gather(snapshot, reports),
+        summary=dict(summary or {}),
+        overwrite=overwrite,
+        conflict=conflict,
+        clock_ms=clock_ms,
+    )
+
+
+def _until_it_lands(publisher: Publisher, waits: Iterator[float], sleep: Callable[[float], None]) -> Landed:
     while True:
         with publisher.target.exclusive():
             answer = publisher.attempt_or_recognise()
@@ -99,7 +115,7 @@ def _until_it_lands(publisher: _Publisher, waits: Iterator[float], sleep: Callab
 
 
 @dataclass(slots=True)
-class _Publisher:
+class Publisher:
     """One call's memory over its attempts: the lists it wrote, what they use, and which attempts might still land."""
 
     target: CatalogTable
@@ -129,6 +145,13 @@ class _Publisher:
 
     def attempt(self) -> Landed | NotLanded | Unknown:
         """One try: look at the table, check, assemble, ask."""
+        proposed = self.propose()
+        if isinstance(proposed, Landed):
+            return proposed
+        return self.answered(proposed, self.target.update(proposed.requirements, proposed.updates))
+
+    def propose(self) -> Landed | Plan:
+        """What to ask the catalog for, by a new look at the table; or that an earlier attempt has landed after all."""
         looked_ms = self.clock_ms()
         metadata = self._look()
         landed = self._find(metadata)
@@ -155,24 +178,27 @@ class _Publisher:
         step("publish:list-written")
         if self.clock_ms() - looked_ms > _LOOK_IS_GOOD_FOR_MS:
             check_reservation(self._look(), self.snapshot, self.clock_ms())
-        answer = self.target.update(plan.requirements, plan.updates)
+        return plan
+
+    def answered(self, plan: Plan, answer: Accepted | NotLanded | Unknown) -> Landed | NotLanded | Unknown:
+        """What the catalog's answer to a plan means."""
         match answer:
             case Accepted():
                 step("publish:committed")
                 return self._landed(plan.snapshot.sequence_number or 0, plan.snapshot.manifest_list)
             case NotLanded(conflict=False):
-                return self._refused(answer, metadata)
+                return self._refused(answer, plan)
             case Unknown():
                 self.unresolved.append(plan)
         return answer
 
-    def _refused(self, answer: NotLanded, planned_on: TableMetadata) -> Landed | NotLanded:
+    def _refused(self, answer: NotLanded, plan: Plan) -> Landed | NotLanded:
         """Raise CommitRefused, unless the table has moved on: some catalogs answer by 400, not 409, what came late."""
         now = self._look()
         landed = self._find(now)
         if landed is not None:
             return landed
-        if now.last_updated_ms == planned_on.last_updated_ms and len(now.snapshots) == len(planned_on.snapshots):
+        if (now.last_updated_ms, len(now.snapshots)) == plan.planned_on:
             raise CommitRefused(f"the catalog refused {self._subject}: {answer.reason}; nothing was published")
         return answer
 

@@ -42,6 +42,7 @@ KINDS = (
         options=frozenset({"schema"}),
         suffixes=with_compression(".jsonl", ".ndjson", ".json"),
     ),
+    Kind("postgres", "frazil.sources.postgres", schemes=("postgresql", "postgres")),
 )
 
 
