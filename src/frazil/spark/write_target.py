@@ -1,0 +1,74 @@
+"""The table that a DataFrame is written to: found, or made from the DataFrame's schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from frazil.errors import BadInput
+from frazil.snapshot.alignment import check_fits
+from frazil.snapshot.partition_by import check_partitioned_by, partition_spec
+from frazil.snapshot.schema import table_schema
+from frazil.snapshot.warehouse import create_table, find_table, open_catalog, table_identifier
+from frazil.spark.options import WriteOptions
+from frazil.spark.target import taken_back
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_ROWS = "the DataFrame"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """A table that the rows fit. `created`: this write made it."""
+
+    catalog: Catalog
+    table: Table
+    created: bool
+
+
+def find_target(options: WriteOptions) -> Table | None:
+    """The table as it is now, if it is there."""
+    return find_table(open_catalog(options.catalog), table_identifier(options.table))
+
+
+def prepare_target(options: WriteOptions, rows: StructType) -> WriteTarget:
+    """The table for these rows, made with its namespace where missing. What does not fit is refused before that."""
+    arrow = arrow_schema(rows)
+    catalog = open_catalog(options.catalog)
+    identifier = table_identifier(options.table)
+    table = find_table(catalog, identifier)
+    if table is None:
+        schema = _new_schema(options, arrow)
+        properties = {"format-version": str(options.format_version)}
+        table, created = create_table(catalog, identifier, schema, options.partition_by, properties)
+    else:
+        created = False
+        check_partitioned_by(options.partition_by, table)
+    with taken_back(catalog, table, created):
+        check_fits(arrow, table.schema(), f"{_ROWS} does not fit table {options.table}")
+    return WriteTarget(catalog, table, created)
+
+
+def arrow_schema(rows: StructType) -> pa.Schema:
+    """The Arrow schema in which Spark hands over rows of this type. Every column may be null: Spark's own word is weak."""
+    arrow = to_arrow_schema(rows, timezone="UTC")
+    return pa.schema([field.with_nullable(True) for field in arrow])
+
+
+def _new_schema(options: WriteOptions, arrow: pa.Schema) -> Schema:
+    if options.branch != "main":
+        raise BadInput(
+            f"table {options.table} does not exist, and a new table begins with branch main; leave branch out"
+        )
+    schema = table_schema(arrow, options.format_version, _ROWS)
+    if options.partition_by:
+        partition_spec(options.partition_by, schema)
+    return schema
