@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from frazil.errors import BadInput
 from frazil.settings import CatalogSettings
+from frazil.snapshot.overwrite_scope import MatchingRows, Overwrite, TouchedPartitions, WholeTable
 
 _SUMMARY = "summary."
 _TABLE = ("path", "root", "catalog")
@@ -49,6 +50,19 @@ class WriteOptions:
     conflict: str = "rebase"
     format_version: int = 2
     summary: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def scope(self) -> Overwrite | None:
+        """What is replaced, as a value; None for an append."""
+        match self.overwrite:
+            case None:
+                return None
+            case "table":
+                return WholeTable()
+            case "partitions":
+                return TouchedPartitions()
+            case text:
+                return MatchingRows(text)
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, overwrite: bool) -> WriteOptions:

@@ -6,6 +6,7 @@ process on the driver, so all that these need travels in it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,9 +18,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter
 from frazil.errors import BadInput, CommitRefused, FrazilError, OutcomeUnknown
 from frazil.snapshot.cleanup import sweep
 from frazil.snapshot.descriptor import DistributedSnapshot
+from frazil.snapshot.overwrite_scope import MatchingRows, TouchedPartitions
 from frazil.snapshot.publish_snapshot import publish_snapshot
 from frazil.snapshot.report import Report
 from frazil.snapshot.reservation import begin_snapshot, cancel
+from frazil.snapshot.row_filter import RowFilter, check_rows_match
 from frazil.snapshot.warehouse import drop_unused, find_table, open_catalog
 from frazil.spark.options import WriteOptions
 from frazil.spark.target import taken_back
@@ -30,6 +33,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 RESERVED_FOR = timedelta(days=7)
+# A Python worker whose task has failed or is being killed may close a file or two yet. Spark waits two seconds for one
+# that it kills (spark.python.task.killTimeout).
+_LOOKS = 10
+_SECONDS_BETWEEN_LOOKS = 1.0
+_QUIET_LOOKS = 2
 
 
 def batch_writer(options: WriteOptions, rows: StructType) -> DataSourceArrowWriter:
@@ -38,8 +46,11 @@ def batch_writer(options: WriteOptions, rows: StructType) -> DataSourceArrowWrit
         if options.if_exists == "ignore":
             return NothingToWrite()
         raise BadInput(f"table {options.table} exists already, and if-exists is error; choose another table")
+    _refuse_what_cannot_be_done(options)
     target = prepare_target(options, rows)
     with taken_back(target.catalog, target.table, target.created):
+        if isinstance(options.scope, MatchingRows):
+            RowFilter(options.scope.filter, target.table.schema())  # refuses what does not go with the table
         snapshot = begin_snapshot(target.table, options.summary, options.branch, RESERVED_FOR)
     # The table's own storage properties may hold credentials that the catalog lent for this table alone.
     return BatchWriter(options, snapshot.with_storage(target.table.io.properties), target.created)
@@ -70,13 +81,14 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[Any]) -> ShardWritten:
         """In a task: the rows of one partition."""
-        return write_partition(self.snapshot, iterator)
+        return write_partition(self.snapshot, self._checked(iterator))
 
     def commit(self, messages: Sequence[ShardWritten]) -> None:
         """On the driver: publish what the tasks wrote, each partition's rows from the one attempt that Spark accepted."""
         table = self._table()
         reports = [Report.from_protobuf(message.report) for message in messages]
-        if self.options.overwrite is None and not any(report.manifests for report in reports):
+        rows_matter = self.options.scope is None or isinstance(self.options.scope, TouchedPartitions)
+        if rows_matter and not any(report.manifests for report in reports):
             cancel(table, self.snapshot)
         else:
             self._publish(table, reports)
@@ -89,9 +101,8 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         Spark aborts after a commit that failed too, and then every task has its message. What became of that commit
         only the commit itself can tell, and it has removed what could be removed.
         """
-        if all(message is not None for message in messages):
-            return
-        self._leave_nothing(self._table())
+        if any(message is None for message in messages):
+            self._leave_nothing(self._table(), still_writing=True)
 
     def _publish(self, table: Table, reports: Sequence[Report]) -> None:
         try:
@@ -99,7 +110,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 table,
                 self.snapshot,
                 reports,
-                overwrite=self.options.overwrite is not None,
+                overwrite=self.options.scope or False,
                 conflict="abort" if self.options.conflict == "abort" else "rebase",
             )
         except FrazilError as error:
@@ -112,8 +123,15 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 f"deleted. Look for snapshot {self.snapshot.snapshot_id} in the table before you write again"
             ) from error
 
-    def _leave_nothing(self, table: Table) -> None:
-        sweep(table, self.snapshot.commit_uuid, force=True)
+    def _checked(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """For an overwrite by a filter: the same batches, each of whose rows must be among those that it replaces."""
+        if not isinstance(self.options.scope, MatchingRows):
+            return batches
+        rows = RowFilter(self.options.scope.filter, self.snapshot.schema)
+        return (check_rows_match(rows, batch) for batch in batches)
+
+    def _leave_nothing(self, table: Table, *, still_writing: bool = False) -> None:
+        _sweep(table, self.snapshot.commit_uuid, _LOOKS if still_writing else 1)
         if self.created:
             drop_unused(open_catalog(self.options.catalog), table)
 
@@ -122,3 +140,27 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         if table is None:
             raise CommitRefused(f"table {self.snapshot.name} is not there any more; nothing was published")
         return table
+
+
+def _sweep(table: Table, commit_uuid: str, looks: int) -> None:
+    """Remove a commit's files, again and again until none has come for a while."""
+    quiet = 0
+    for look in range(looks):
+        if look:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        found = sweep(table, commit_uuid, force=True)
+        quiet = 0 if found.files else quiet + 1
+        if quiet > _QUIET_LOOKS:
+            return
+
+
+def _refuse_what_cannot_be_done(options: WriteOptions) -> None:
+    if options.distribution != "none":
+        raise BadInput(
+            f"distribution={options.distribution} cannot be had by an option, for Spark lets no Python data source ask for "
+            f"a shuffle; write frazil.spark.distribute(df, {options.table!r}, {options.distribution!r}) instead of df"
+        )
+    if options.merge_schema:
+        raise BadInput("option merge-schema is not there yet; change the table's schema before you write to it")
+    if options.on_bad_row != "fail":
+        raise BadInput("option on-bad-row=reject is not there yet; take the rows out that do not fit before you write")

@@ -58,9 +58,26 @@ def prepare_target(options: WriteOptions, rows: StructType) -> WriteTarget:
 
 
 def arrow_schema(rows: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands over rows of this type. Every column may be null: Spark's own word is weak."""
-    arrow = to_arrow_schema(rows, timezone="UTC")
-    return pa.schema([field.with_nullable(True) for field in arrow])
+    """The Arrow schema in which Spark hands over rows of this type.
+
+    All of it may be null: what Spark says of that comes from how a query was written, not from what a table should take.
+    """
+    return pa.schema([_nullable(field) for field in to_arrow_schema(rows, timezone="UTC")])
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _nullable_within(field.type), nullable=True)
+
+
+def _nullable_within(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable(field) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_field))
+    if pa.types.is_map(kind):
+        key = kind.key_field.with_type(_nullable_within(kind.key_type))
+        return pa.map_(key, _nullable(kind.item_field))
+    return kind
 
 
 def _new_schema(options: WriteOptions, arrow: pa.Schema) -> Schema:
