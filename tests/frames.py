@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frazil.snapshot.reservation import reservations
+from frazil.snapshot.reservation import ended, reservations
 from frazil.snapshot.warehouse import EmbeddedCatalog
 from lakes import referenced, stored_locally
 from readers import read_with_duckdb, read_with_pyiceberg
@@ -43,9 +43,9 @@ class FrameLake:
         return sorted(self.rows(name)["id"].to_pylist())
 
     def leftovers(self, name: str = "db.t") -> set[str]:
-        """Files in the warehouse that the table does not reference, and reservations that it still holds."""
+        """Files in the warehouse that the table does not reference, and reservations, or marks of such, that it holds."""
         table = self.table(name)
-        held = {each.commit_uuid for each in reservations(table.metadata)}
+        held = {each.commit_uuid for each in [*reservations(table.metadata), *ended(table.metadata)]}
         return (stored_locally(str(self.root / "warehouse")) - referenced(table)) | held
 
     def stored(self) -> set[str]:

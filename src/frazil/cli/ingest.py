@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 )
 @click.option("--format-version", type=click.IntRange(1, 3), default=2, show_default=True, help="For a new table.")
 @click.option("--shard-size", metavar="BYTES", type=click.IntRange(min=1), help="Bytes of source per shard.")
+@click.option("--format", metavar="NAME", help="The sources' format, where their names do not tell it.")
+@click.option("--option", multiple=True, metavar="KEY=VALUE", help="An option of the format.")
 @click.option("--summary", multiple=True, metavar="KEY=VALUE", help="Goes into the snapshot's summary.")
 @click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="Spark setting; wins over Frazil's own.")
 @click.option("--resume", metavar="JOB", help="Take up a job that was stopped or killed.")
@@ -60,7 +62,7 @@ def command(arguments: tuple[str, ...], resume: str | None, as_json: bool, **opt
 
 
 def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSettings:
-    if len(arguments) < 2:
+    if len(arguments) < 2 and not (arguments and options["format"]):  # a format of Spark's may need no path
         raise BadInput("name at least one SOURCE and a TABLE: frazil ingest trips/*.parquet db.trips")
     return IngestSettings(
         sources=arguments[:-1],
@@ -75,6 +77,8 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
         summary=_pairs("--summary", options["summary"]),
         spark_conf=_pairs("--spark-conf", options["spark_conf"]),
         shard_bytes=options["shard_size"],
+        format=options["format"],
+        options=_pairs("--option", options["option"]),
     )
 
 
@@ -114,9 +118,12 @@ def _perform(
     from frazil.cli.progress import SilentProgress, TerminalProgress
     from frazil.jobs.log import JobStore
     from frazil.spark.ingest import ingest, resume
+    from frazil.spark.ingest_frame import ingest_frame, is_read_by_spark
 
     store = JobStore(state_folder() / "jobs")
     with SilentProgress() if output.as_json else TerminalProgress(output.terminal) as progress:
+        if settings is not None and is_read_by_spark(settings):
+            return ingest_frame(settings, progress, signals.tell), settings.catalog
         if settings is not None:
             return ingest(settings, store, progress, signals.tell), settings.catalog
         result = resume(job_id, store, progress, signals.tell, changes)

@@ -21,8 +21,9 @@ from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.overwrite_scope import MatchingRows, TouchedPartitions
 from frazil.snapshot.publish_snapshot import publish_snapshot
 from frazil.snapshot.report import Report
-from frazil.snapshot.reservation import begin_snapshot, cancel
+from frazil.snapshot.reservation import Ended, begin_snapshot, now_ms, release
 from frazil.snapshot.row_filter import RowFilter, check_rows_match
+from frazil.snapshot.table import CatalogTable
 from frazil.snapshot.warehouse import drop_unused, find_table, open_catalog
 from frazil.spark.options import WriteOptions
 from frazil.spark.target import taken_back
@@ -89,7 +90,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         reports = [Report.from_protobuf(message.report) for message in messages]
         rows_matter = self.options.scope is None or isinstance(self.options.scope, TouchedPartitions)
         if rows_matter and not any(report.manifests for report in reports):
-            cancel(table, self.snapshot)
+            self._give_back(table)
         else:
             self._publish(table, reports)
         if any(message.retried for message in messages) or has_mark(self.snapshot):
@@ -122,6 +123,11 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 f"publishing to table {self.snapshot.name} broke off ({type(error).__name__}: {error}); nothing was "
                 f"deleted. Look for snapshot {self.snapshot.snapshot_id} in the table before you write again"
             ) from error
+
+    def _give_back(self, table: Table) -> None:
+        """No row and no file came: end the reservation as if it had never been."""
+        mark = Ended(self.snapshot.snapshot_id, self.snapshot.commit_uuid, now_ms())
+        release(CatalogTable(table), mark, self.snapshot.table_uuid, leave_mark=False)
 
     def _checked(self, batches: Iterator[Any]) -> Iterator[Any]:
         """For an overwrite by a filter: the same batches, each of whose rows must be among those that it replaces."""
