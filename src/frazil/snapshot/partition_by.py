@@ -8,7 +8,6 @@ from typing import Any
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -61,24 +60,6 @@ def partition_spec(text: str, schema: Schema) -> PartitionSpec:
     if len(set(names)) < len(names):
         raise BadInput(f"--partition-by {text!r} names the same partition twice")
     return PartitionSpec(*fields)
-
-
-def check_partitioned_by(text: str | None, table: Table) -> None:
-    """`--partition-by` describes a table to be made; of one that exists it may only say what is there."""
-    if text is None:
-        return
-    schema, have = table.schema(), table.spec()
-    wanted = partition_spec(text, schema)
-    if _terms(wanted) != _terms(have):
-        shown = ", ".join(f"{f.transform}({schema.find_column_name(f.source_id)})" for f in have.fields)
-        raise BadInput(
-            f"table {'.'.join(table.name())} exists and is partitioned by {shown or 'nothing'}, not by {text}; leave "
-            "--partition-by out, or choose another table"
-        )
-
-
-def _terms(spec: PartitionSpec) -> list[tuple[int, str]]:
-    return [(field.source_id, str(field.transform)) for field in spec.fields]
 
 
 def _field(match: re.Match[str], schema: Schema, field_id: int) -> PartitionField:

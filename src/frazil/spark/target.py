@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 
 from frazil.errors import BadInput, CommitConflict, OutcomeUnknown
 from frazil.settings import IngestSettings
 from frazil.snapshot.alignment import check_fits
-from frazil.snapshot.partition_by import check_partitioned_by, partition_spec
+from frazil.snapshot.partition_by import partition_spec
 from frazil.snapshot.schema import table_schema
 from frazil.snapshot.warehouse import create_table, drop_unused, find_table, table_identifier
 from frazil.sources.parquet import ParquetSource
@@ -31,7 +32,7 @@ class Target:
             self._check_new()
         else:
             self._schema = self._table.schema()
-            check_partitioned_by(self._settings.partition_by, self._table)
+            self._check_existing(self._table)
         for path, schema in source.schemas():
             check_fits(schema, self._schema, f"{path} does not fit table {settings.table}")
 
@@ -63,6 +64,19 @@ class Target:
         if self._settings.partition_by:
             partition_spec(self._settings.partition_by, self._schema)
 
+    def _check_existing(self, table: Table) -> None:
+        """`--partition-by` describes a table to be made; of one that exists it may only say what is there."""
+        if self._settings.partition_by is None:
+            return
+        wanted = partition_spec(self._settings.partition_by, table.schema())
+        if _terms(wanted) != _terms(table.spec()):
+            schema = table.schema()
+            have = ", ".join(f"{f.transform}({schema.find_column_name(f.source_id)})" for f in table.spec().fields)
+            raise BadInput(
+                f"table {self._settings.table} exists and is partitioned by {have or 'nothing'}, not by "
+                f"{self._settings.partition_by}; leave --partition-by out, or choose another table"
+            )
+
 
 @contextmanager
 def taken_back(catalog: Catalog, table: Table, created: bool) -> Iterator[None]:
@@ -78,3 +92,7 @@ def taken_back(catalog: Catalog, table: Table, created: bool) -> Iterator[None]:
         except Exception as failure:  # noqa: BLE001  why the run failed matters more
             error.add_note(f"the empty table {'.'.join(table.name())} could not be taken back ({failure})")
         raise
+
+
+def _terms(spec: PartitionSpec) -> list[tuple[int, str]]:
+    return [(field.source_id, str(field.transform)) for field in spec.fields]

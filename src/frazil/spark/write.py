@@ -7,6 +7,7 @@ process on the driver, so all that these need travels in it.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,7 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter
 from frazil.errors import BadInput, CommitRefused, FrazilError, OutcomeUnknown
 from frazil.snapshot.cleanup import sweep
 from frazil.snapshot.descriptor import DistributedSnapshot
-from frazil.snapshot.overwrite_scope import MatchingRows, TouchedPartitions
+from frazil.snapshot.overwrite_scope import MatchingRows, WholeTable
 from frazil.snapshot.publish_snapshot import publish_snapshot
 from frazil.snapshot.report import Report
 from frazil.snapshot.reservation import Ended, begin_snapshot, now_ms, release
@@ -88,13 +89,11 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """On the driver: publish what the tasks wrote, each partition's rows from the one attempt that Spark accepted."""
         table = self._table()
         reports = [Report.from_protobuf(message.report) for message in messages]
-        rows_matter = self.options.scope is None or isinstance(self.options.scope, TouchedPartitions)
-        if rows_matter and not any(report.manifests for report in reports):
-            self._give_back(table)
-        else:
+        if any(report.manifests for report in reports) or self._removes_rows_by_itself:
             self._publish(table, reports)
-        if any(message.retried for message in messages) or has_mark(self.snapshot):
-            sweep(table, self.snapshot.commit_uuid, force=True)
+        else:
+            self._give_back(table)
+        self._sweep_after_losers(table, messages)
 
     def abort(self, messages: Sequence[ShardWritten | None]) -> None:
         """On the driver: leave nothing behind, where it is proven that nothing was published.
@@ -104,6 +103,23 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """
         if any(message is None for message in messages):
             self._leave_nothing(self._table(), still_writing=True)
+
+    @property
+    def _removes_rows_by_itself(self) -> bool:
+        """Whether there is something to publish though no row was written."""
+        return isinstance(self.options.scope, WholeTable | MatchingRows)
+
+    def _sweep_after_losers(self, table: Table, messages: Sequence[ShardWritten]) -> None:
+        """Remove what attempts left that Spark did not accept. What landed has landed, whatever becomes of this."""
+        try:
+            if any(message.retried for message in messages) or has_mark(self.snapshot):
+                sweep(table, self.snapshot.commit_uuid, force=True)
+        except Exception as error:  # noqa: BLE001
+            warnings.warn(
+                f"snapshot {self.snapshot.snapshot_id} of table {self.snapshot.name} landed, but spare files could not be "
+                f"removed ({error}): frazil sweep {self.snapshot.name} --commit {self.snapshot.commit_uuid} --force",
+                stacklevel=2,
+            )
 
     def _publish(self, table: Table, reports: Sequence[Report]) -> None:
         try:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from frazil.errors import BadInput
 from frazil.snapshot.alignment import check_fits
-from frazil.snapshot.partition_by import check_partitioned_by, partition_spec
+from frazil.snapshot.partition_by import partition_spec
 from frazil.snapshot.schema import table_schema
 from frazil.snapshot.warehouse import create_table, find_table, open_catalog, table_identifier
 from frazil.spark.options import WriteOptions
@@ -51,7 +52,7 @@ def prepare_target(options: WriteOptions, rows: StructType) -> WriteTarget:
         table, created = create_table(catalog, identifier, schema, options.partition_by, properties)
     else:
         created = False
-        check_partitioned_by(options.partition_by, table)
+        _check_partitioned_by(options.partition_by, table)
     with taken_back(catalog, table, created):
         check_fits(arrow, table.schema(), f"{_ROWS} does not fit table {options.table}")
     return WriteTarget(catalog, table, created)
@@ -89,3 +90,20 @@ def _new_schema(options: WriteOptions, arrow: pa.Schema) -> Schema:
     if options.partition_by:
         partition_spec(options.partition_by, schema)
     return schema
+
+
+def _check_partitioned_by(text: str | None, table: Table) -> None:
+    """`partition-by` describes a table to be made; of one that exists it may only say what is there."""
+    if text is None:
+        return
+    schema, have = table.schema(), table.spec()
+    if _terms(partition_spec(text, schema)) != _terms(have):
+        shown = ", ".join(f"{f.transform}({schema.find_column_name(f.source_id)})" for f in have.fields)
+        raise BadInput(
+            f"table {'.'.join(table.name())} exists and is partitioned by {shown or 'nothing'}, not by {text}; leave "
+            "partition-by out, or choose another table"
+        )
+
+
+def _terms(spec: PartitionSpec) -> list[tuple[int, str]]:
+    return [(field.source_id, str(field.transform)) for field in spec.fields]
