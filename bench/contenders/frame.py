@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bench.contenders.protocol import PROCESSES, Run, Task, answer, timed
-from frazil.spark import distribute
+from frazil.spark import RECOMMENDED_SETTINGS, distribute
 
 LOADS = 3
 DRIVER_MEMORY = "8g"
@@ -31,7 +31,7 @@ def session(warehouse: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.local.dir": f"{warehouse}/scratch",
-        "spark.python.daemon.module": "frazil.spark.daemon",
+        **RECOMMENDED_SETTINGS,
         **json.loads(os.environ.get("FRAZIL_BENCH_CONF", "{}")),
     }
     builder = SparkSession.builder.master(f"local[{PROCESSES}]")

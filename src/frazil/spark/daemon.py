@@ -2,7 +2,8 @@
 
 from pyspark.daemon import manager
 
-import frazil.spark.pipeline  # noqa: F401  what each worker would otherwise spend a second to import
+import frazil.spark.pipeline
+import frazil.spark.write  # noqa: F401  what each worker would otherwise spend a second to import
 
 if __name__ == "__main__":
     manager()
