@@ -45,8 +45,9 @@ def load(spark: SparkSession, task: Task, name: str) -> None:
     options = {"root": task.warehouse}
     if task.by_month:
         options["partition-by"] = MONTHS
-        if os.environ.get("FRAZIL_BENCH_DISTRIBUTION", "hash") != "none":
-            rows = distribute(rows, name, "hash", root=task.warehouse, partition_by=MONTHS)
+        mode = os.environ.get("FRAZIL_BENCH_DISTRIBUTION", "none")
+        tasks = PROCESSES if mode == "none" else None
+        rows = distribute(rows, name, mode, root=task.warehouse, partition_by=MONTHS, partitions=tasks)
     rows.write.format("frazil").mode("append").options(**options).save(name)
 
 

@@ -16,13 +16,13 @@ def test_a_table_behind_jdbc_is_ingested_by_sparks_reader(spark: SparkSession, f
     rows = spark.range(100).selectExpr("id", "string(id % 3) AS city", "decimal(id) / 4 AS fare")
     rows.write.option("createTableColumnTypes", "city VARCHAR(8)").mode("overwrite").jdbc(url, "trips")
     jdbc = ("--format", "jdbc", "--option", f"url={url}", "--option", "dbtable=trips")
-    ran = frazil.here("ingest", *jdbc, "db.t", "--root", frazil.root, "--partition-by", "CITY", "--json")
+    ran = frazil.here("ingest", *jdbc, "db.t", "--root", frazil.root, "--partition-by", "city", "--json")
     assert ran.code == 0, ran.err
     found = ran.document
     assert (found["rows"], found["outcome"], found["table_created"]) == (100, "landed", True)
     table = frazil.table()
     assert table.current_snapshot().snapshot_id == found["snapshot_id"]  # type: ignore[union-attr]
-    assert sorted(table.scan().to_arrow()["ID"].to_pylist()) == list(range(100))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(100))
     assert table.inspect.files().num_rows == 3 == found["files"]
     assert frazil.orphans() == set() and frazil.reserved() == []
 

@@ -58,7 +58,8 @@ def distribute(
     `hash` puts all rows of a partition together (and splits what is too large for one task), `range` also keeps
     neighbouring ones together; within a task rows are sorted by partition and by the table's sort order. Without a mode
     the table's `write.distribution-mode` is taken, else `range` for a sorted table, `hash` for a partitioned one and `none`
-    for any other. `partitions` is how many tasks write; Spark decides by their size if it is not given.
+    for any other. `partitions` is how many tasks write; Spark decides by their size if it is not given. With `none` it
+    needs no shuffle: fewer tasks read more each.
     """
     found = find_table(open_catalog(CatalogSettings.choose(root, catalog)), table_identifier(table))
     if found is None:
@@ -96,7 +97,7 @@ class _Layout:
     def applied(self, df: DataFrame, partitions: int | None) -> DataFrame:
         """The DataFrame in this layout."""
         if self._mode == "none":
-            return df
+            return df if partitions is None else df.coalesce(partitions)
         keys = dict(self._keys())
         keyed = df.withColumns({name: column for name, (column, _) in keys.items()})
         clustered = [F.col(name) for name in list(keys)[: len(self._partition)]]
