@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from bench import appends, report
-from bench.ingest import HOMES, LAYOUTS, Measure, measure_all
+from bench.ingest import FRAMES, HOMES, LAYOUTS, Measure, measure_all
 from bench.places import CHECKOUT
 from bench.setup import ensure_environments, ensure_lineitem
 from bench.startup import measure_startup
@@ -43,6 +43,13 @@ def parser() -> argparse.ArgumentParser:
     ingest.add_argument("--only", type=chosen_from(HOMES), default=list(HOMES), help=",".join(HOMES))
     ingest.add_argument("--layouts", type=chosen_from(LAYOUTS), default=list(LAYOUTS), help=",".join(LAYOUTS))
     ingest.add_argument("--name", default="ingest", help="of the result file")
+    frames = commands.add_parser("dataframe", help="write lineitem as a DataFrame, against Iceberg's Java runtime")
+    frames.set_defaults(run=run_ingest)
+    frames.add_argument("--rounds", type=int, default=3)
+    frames.add_argument("--scale", type=float, default=3.0)
+    frames.add_argument("--only", type=chosen_from(FRAMES), default=list(FRAMES), help=",".join(FRAMES))
+    frames.add_argument("--layouts", type=chosen_from(LAYOUTS), default=list(LAYOUTS), help=",".join(LAYOUTS))
+    frames.add_argument("--name", default="dataframe", help="of the result file")
     several = commands.add_parser("appends", help="8 processes append 20 times each to one table")
     several.add_argument("--rounds", type=int, default=1)
     several.add_argument("--only", type=chosen_from(("pyiceberg", "frazil")), default=["pyiceberg", "frazil"])

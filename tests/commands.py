@@ -229,8 +229,9 @@ def frazil(
     def here(arguments: Sequence[str]) -> Ran:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("FRAZIL_STATE", str(tmp_path / "state"))
-        monkeypatch.setattr("frazil.spark.ingest.start_session", lambda *_: request.getfixturevalue("spark"))
-        monkeypatch.setattr("frazil.spark.ingest.stop_session", lambda _: None)
+        for runner in ("ingest", "ingest_frame"):
+            monkeypatch.setattr(f"frazil.spark.{runner}.start_session", lambda *_: request.getfixturevalue("spark"))
+            monkeypatch.setattr(f"frazil.spark.{runner}.stop_session", lambda _: None)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         capfd.readouterr()
         try:

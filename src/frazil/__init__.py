@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from frazil.snapshot.manifest import ManifestWriter
     from frazil.snapshot.manifest_file import ManifestContent, ManifestFile
     from frazil.snapshot.outcome import Landed
+    from frazil.snapshot.overwrite_scope import MatchingRows, TouchedPartitions, WholeTable
     from frazil.snapshot.publish_snapshot import publish_snapshot
     from frazil.snapshot.report import Report
     from frazil.snapshot.reservation import begin_snapshot, cancel, renew
@@ -49,6 +50,7 @@ _HOMES = {
     "frazil.snapshot.manifest": ("ManifestWriter",),
     "frazil.snapshot.manifest_file": ("ManifestContent", "ManifestFile"),
     "frazil.snapshot.outcome": ("Landed",),
+    "frazil.snapshot.overwrite_scope": ("MatchingRows", "TouchedPartitions", "WholeTable"),
     "frazil.snapshot.publish_snapshot": ("publish_snapshot",),
     "frazil.snapshot.report": ("Report",),
     "frazil.snapshot.reservation": ("begin_snapshot", "cancel", "renew"),
@@ -69,6 +71,7 @@ __all__ = [
     "ManifestContent",
     "ManifestFile",
     "ManifestWriter",
+    "MatchingRows",
     "NotLanded",
     "OutcomeUnknown",
     "Report",
@@ -77,6 +80,8 @@ __all__ = [
     "SchemaMismatch",
     "SnapshotWriter",
     "Sweep",
+    "TouchedPartitions",
+    "WholeTable",
     "WriteFailed",
     "begin_snapshot",
     "cancel",

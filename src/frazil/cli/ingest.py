@@ -74,7 +74,7 @@ def _rendered(result: IngestResult | TablesResult, catalog: CatalogSettings) -> 
 
 
 def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSettings:
-    if len(arguments) < 2:
+    if len(arguments) < 2 and not (arguments and options["format"]):  # a format of Spark's may need no path
         raise BadInput("name at least one SOURCE and a TABLE: frazil ingest trips/*.parquet db.trips")
     arguments, credentials = without_credentials(arguments)
     _check_database(arguments[:-1], options)
@@ -158,10 +158,13 @@ def _perform(
     from frazil.cli.progress import SilentProgress, TerminalProgress
     from frazil.jobs.log import JobStore
     from frazil.spark.ingest import ingest, resume
+    from frazil.spark.ingest_frame import ingest_frame, is_read_by_spark
     from frazil.spark.ingest_tables import ingest_tables, jobs_of, resume_tables
 
     store = JobStore(state_folder() / "jobs")
     with SilentProgress() if output.as_json else TerminalProgress(output.terminal) as progress:
+        if settings is not None and is_read_by_spark(settings):
+            return ingest_frame(settings, progress, signals.tell), settings.catalog
         if settings is not None:
             run = ingest if settings.tables is None and settings.query is None else ingest_tables
             return run(settings, store, progress, signals.tell), settings.catalog

@@ -14,12 +14,14 @@ def render(result: IngestResult, catalog: CatalogSettings) -> str:
         return f"{result.table}: the source has no rows, so there was nothing to publish."
     rate = result.rows / result.job_seconds if result.job_seconds else 0.0
     before = f" ({result.shards_done_before} of them before this run)" if result.shards_done_before else ""
+    source = f" from {human_bytes(result.source_bytes)}" if result.source_bytes else ""
+    shards = [f"  shards    {result.shards}{before}"] if result.shards else []
     lines = [
-        f"{result.table}: {result.rows:,} rows in {result.files:,} files, {human_bytes(result.bytes)} "
-        f"from {human_bytes(result.source_bytes)}{', table created' if result.table_created else ''}",
+        f"{result.table}: {result.rows:,} rows in {result.files:,} files, {human_bytes(result.bytes)}"
+        f"{source}{', table created' if result.table_created else ''}",
         f"  snapshot  {result.snapshot_id}, {_committed(result.commit_attempts)}",
         f"  time      {result.job_seconds:.1f} s ({rate:,.0f} rows/s), and {result.session_seconds:.1f} s to start Spark",
-        f"  shards    {result.shards}{before}",
+        *shards,
         f"  job       {result.job_id}",
         f"  at        {result.location}",
         *(f"  note      {note}" for note in result.notes),

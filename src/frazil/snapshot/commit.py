@@ -41,10 +41,18 @@ class Contribution:
         """Whether rows of earlier snapshots are deleted."""
         return "added-delete-files" in self.counts
 
+    def joined_by(self, other: Contribution) -> Contribution:
+        """Both together."""
+        return Contribution(
+            manifests=self.manifests + other.manifests,
+            counts=merge_counts([self.counts, other.counts]),
+            partitions=self.partitions | other.partitions,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The files of the parent that an overwrite takes out: manifests that say so, and what they count."""
+    """What an overwrite carries over of the parent, with manifests that say which files it takes out, and their counts."""
 
     manifests: tuple[ManifestFile, ...]
     counts: Mapping[str, int]

@@ -30,7 +30,8 @@ from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.manifest import ManifestFile
 from frazil.snapshot.manifest_merge import ManifestMerger
 from frazil.snapshot.outcome import Landed, NotLanded, Unknown
-from frazil.snapshot.overwrite import remove_all
+from frazil.snapshot.overwrite import Replacement
+from frazil.snapshot.overwrite_scope import Overwrite, WholeTable
 from frazil.snapshot.report import Report
 from frazil.snapshot.reservation import asserted_head, check_reservation, head_of, now_ms
 from frazil.snapshot.retry import RetryPolicy
@@ -51,7 +52,7 @@ def publish_snapshot(
     reports: Iterable[Report],
     *,
     summary: Mapping[str, str] | None = None,
-    overwrite: bool = False,
+    overwrite: bool | Overwrite = False,
     conflict: ConflictPolicy = "rebase",
     clock_ms: Callable[[], int] = now_ms,
     sleep: Callable[[float], None] = time.sleep,
@@ -59,8 +60,13 @@ def publish_snapshot(
     """Make everything in `reports` visible in `table` at one instant, and say that it landed.
 
     Appends rebase onto whatever other writers have published meanwhile, under the table's `commit.retry.*` bounds;
-    `conflict="abort"` gives up at the first conflict. An `overwrite` replaces all rows of the branch and, like a commit
-    with delete files, never rebases: it raises CommitConflict if the branch moved since `begin_snapshot`.
+    `conflict="abort"` gives up at the first conflict. A commit with delete files never rebases: it raises CommitConflict
+    if the branch moved since `begin_snapshot`.
+
+    An `overwrite` replaces the branch's rows: all of them (`WholeTable`, or True), those of the partitions that the
+    reports are in (`TouchedPartitions`), or those that a filter takes (`MatchingRows`). Files that a filter takes only
+    in part are written again, here, without the rows it takes; that all new rows match the filter is for the writers to
+    see to. It raises CommitConflict if any file among those it replaces came or went since `begin_snapshot`.
 
     Anything but `Landed` is an error with a type of its own, so that no caller can overlook it: NotLanded and its kinds
     (AlreadyConsumed, CommitConflict, CommitRefused, ReservationExpired …) when it is proven that nothing changed, and
@@ -71,6 +77,7 @@ def publish_snapshot(
     )
     waits = RetryPolicy.from_properties(table.metadata.properties).waits(time.monotonic, random.random)
     try:
+        publisher.settle()
         landed = _until_it_lands(publisher, waits, sleep)
     except (BadInput, NotLandedError) as error:
         raise publisher.proven(error) from error.__cause__
@@ -83,7 +90,7 @@ def publisher_of(
     reports: Iterable[Report],
     *,
     summary: Mapping[str, str] | None = None,
-    overwrite: bool = False,
+    overwrite: bool | Overwrite = False,
     conflict: ConflictPolicy = "rebase",
     clock_ms: Callable[[], int] = now_ms,
 ) -> Publisher:
@@ -96,7 +103,7 @@ def publisher_of(
         snapshot=snapshot,
         contribution=gather(snapshot, reports),
         summary=dict(summary or {}),
-        overwrite=overwrite,
+        overwrite=(WholeTable() if overwrite else None) if isinstance(overwrite, bool) else overwrite,
         conflict=conflict,
         clock_ms=clock_ms,
     )
@@ -122,7 +129,7 @@ class Publisher:
     snapshot: DistributedSnapshot
     contribution: Contribution
     summary: Mapping[str, str]
-    overwrite: bool
+    overwrite: Overwrite | None
     conflict: ConflictPolicy
     clock_ms: Callable[[], int]
     # Two coordinators must never write the same file, so each counts its attempts from a number of its own.
@@ -131,7 +138,21 @@ class Publisher:
     written: dict[str, frozenset[str]] = field(default_factory=dict)  # each list, with the manifests in it
     unresolved: list[Plan] = field(default_factory=list)
     merger: ManifestMerger | None = None
+    replacement: Replacement | None = None
     removal: Removal | None = None
+
+    def settle(self) -> None:
+        """For an overwrite: find out, before the first attempt, what it replaces, and write again what it keeps."""
+        if self.overwrite is None:
+            return
+        metadata = self._look()
+        self._find(metadata)
+        check_reservation(metadata, self.snapshot, self.clock_ms())
+        self.replacement = Replacement.begin(
+            self.target.table, self.snapshot, self.overwrite, self.contribution, self.first_attempt
+        )
+        if self.replacement.kept is not None:
+            self.contribution = self.contribution.joined_by(gather(self.snapshot, [self.replacement.kept]))
 
     def attempt_or_recognise(self) -> Landed | NotLanded | Unknown:
         """As `attempt`; but a manifest that is gone may be so because another coordinator merged it and landed."""
@@ -240,8 +261,15 @@ class Publisher:
     @property
     def _made(self) -> list[str]:
         """The manifests that publishing itself wrote."""
-        removed = [manifest.manifest_path for manifest in self.removal.manifests] if self.removal else []
-        return removed + (self.merger.written if self.merger else [])
+        rewritten = self.replacement.written if self.replacement else []
+        return rewritten + (self.merger.written if self.merger else [])
+
+    @property
+    def _kept(self) -> list[str]:
+        """The files and manifests of the rows that an overwrite kept: of no use to anybody if it does not land."""
+        if self.replacement is None or self.replacement.kept is None:
+            return []
+        return [*self.replacement.kept_files, *(each.manifest_path for each in self.replacement.kept.manifests)]
 
     def _remove(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Remove spare files; gives those that could not be, for that must not hide what became of the snapshot."""
@@ -269,7 +297,7 @@ class Publisher:
         """This error where "not landed" holds for every attempt, and the lists removed; else that it is unknown."""
         if self.unresolved:
             return self._unknown(str(error))
-        left = self._remove([*self.written, *self._made])
+        left = self._remove([*self.written, *self._made, *self._kept])
         if left:
             error.add_note(f"{len(left)} files could not be removed; a sweep will find them: {', '.join(left)}")
         return error
@@ -295,17 +323,14 @@ class Publisher:
     @property
     def _must_not_rebase(self) -> str:
         """Why this commit may only follow the snapshot it was begun on; empty where it may follow any."""
-        if self.overwrite:
-            return "an overwrite must not remove rows that it has not seen"
         if self.contribution.adds_deletes:
             return "deletes must not meet rows that they have not seen"
         return "its conflict policy is to abort" if self.conflict == "abort" else ""
 
     def _manifests(self, metadata: TableMetadata) -> list[ManifestFile]:
         carried = live_manifests(self.target.io, metadata, head_of(metadata, self.snapshot.ref))
-        if self.overwrite:
-            if self.removal is None:
-                self.removal = remove_all(self.target.io, metadata, self.snapshot, carried, self.first_attempt)
+        if self.replacement is not None:
+            self.removal = self.replacement.removal(metadata, carried)
             carried = list(self.removal.manifests)
         if self.merger is None:
             self.merger = ManifestMerger.for_table(self.target.io, metadata, self.snapshot, self.first_attempt)

@@ -24,6 +24,8 @@ def publish_together(publishers: Sequence[Publisher], *, sleep: Callable[[float]
     """
     waits = RetryPolicy.from_properties(publishers[0].target.metadata.properties).waits(time.monotonic, random.random)
     try:
+        for publisher in publishers:
+            publisher.settle()
         landed = _until_they_land(publishers, waits, sleep)
     except (BadInput, NotLandedError) as error:
         raise _proven(publishers, error) from error.__cause__

@@ -4,9 +4,18 @@ import gc
 
 from pyspark.daemon import manager
 
-import frazil.spark.pipeline  # noqa: F401  what each worker would otherwise spend a second to import
+import frazil.spark.pipeline
+import frazil.spark.write  # noqa: F401  what each worker would otherwise spend a second to import
 
-if __name__ == "__main__":
-    # A worker collects garbage after every task. What is imported is none, and to look through it takes a tenth of a second.
+
+def serve() -> None:
+    """Fork workers until Spark ends.
+
+    A worker collects garbage after every task. What is imported is none, and to look through it takes a tenth of a second.
+    """
     gc.freeze()
     manager()
+
+
+if __name__ == "__main__":
+    serve()

@@ -183,7 +183,7 @@ def _shards(run: Run, settings: IngestSettings, source: PostgresSource, target: 
     if settings.shard_bytes is not None:
         return shard_count(settings, source, target, cores)
     usual = _PARTITIONED_SHARD_BYTES if target.is_partitioned else _PLAIN_SHARD_BYTES
-    return max(1, min(-(-source.bytes // (usual * cores)) * cores, source.bytes // _LEAST_SHARD_BYTES))
+    return int(max(1, min(-(-source.bytes // (usual * cores)) * cores, source.bytes // _LEAST_SHARD_BYTES)))
 
 
 def _documents(shards: Sequence[PostgresShard]) -> dict[str, Mapping[str, Any]]:

@@ -2,10 +2,10 @@
 
 from contextlib import suppress
 
-from frazil.spark.daemon import manager
+from frazil.spark.daemon import serve
 
 with suppress(ImportError):  # a host without it says so, and what to do, when it is to read something
     import adbc_driver_postgresql.dbapi  # noqa: F401
 
 if __name__ == "__main__":
-    manager()
+    serve()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from frazil.errors import BadInput
 from frazil.spark.java_error import cause_of, gone_is_ended
+from frazil.spark.recommended import RECOMMENDED_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +119,7 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.python.daemon.module": "frazil.spark.daemon",
+        **RECOMMENDED_SETTINGS,
         "spark.python.worker.reuse": "true",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_quiet_logging()} -XX:TieredStopAtLevel=1 -Xshare:auto",
         "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "frazil-spark-warehouse"),
