@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceWriter
+    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType
+
+    from frazil.spark.read import OpenedTable
 
 # Each method imports what it needs: Spark imports this module in every process that looks for data sources.
 
@@ -19,11 +21,27 @@ class FrazilDataSource(DataSource):  # type: ignore[misc]
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self._options = dict(options)
+        self._opened: OpenedTable | None = None
 
     @classmethod
     def name(cls) -> str:
         """What `format` is given."""
         return "frazil"
+
+    def schema(self) -> StructType:
+        """The columns of what is read. The snapshot is chosen here, once, for all that is done with the DataFrame."""
+        self._opened = self._open()
+        return self._opened.schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read."""
+        return (self._opened or self._open()).reader(schema)
+
+    def _open(self) -> OpenedTable:
+        from frazil.spark.options import ReadOptions
+        from frazil.spark.read import OpenedTable
+
+        return OpenedTable.open(ReadOptions.parse(self._options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch write, its snapshot reserved."""
