@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
     from frazil.spark.read import OpenedTable
@@ -37,6 +42,12 @@ class FrazilDataSource(DataSource):  # type: ignore[misc]
         """A batch read."""
         return (self._opened or self._open()).reader(schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """A stream of what is appended."""
+        from frazil.spark.stream_read import TableStreamReader
+
+        return TableStreamReader(self._opened or self._open(), schema)
+
     def _open(self) -> OpenedTable:
         from frazil.spark.options import ReadOptions
         from frazil.spark.read import OpenedTable
@@ -49,3 +60,12 @@ class FrazilDataSource(DataSource):  # type: ignore[misc]
         from frazil.spark.write import batch_writer
 
         return batch_writer(WriteOptions.parse(self._options, overwrite=overwrite), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
+        """A stream's batch. Nothing is reserved until it goes to the tasks."""
+        from frazil.spark.options import WriteOptions
+        from frazil.spark.stream_write import StreamWriter
+
+        options = WriteOptions.parse_stream(self._options, overwrite=overwrite)
+        checkpoint = next((value for key, value in self._options.items() if key.lower() == "checkpointlocation"), None)
+        return StreamWriter(options, schema, checkpoint)

@@ -75,11 +75,14 @@ def existing_table(options: ReadOptions) -> Table:
 
 
 class TableReader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types that mypy knows
-    """Spark makes one on the driver, asks it for filters and partitions, and sends a copy to each task."""
+    """Spark makes one on the driver, asks it for filters and partitions, and sends a copy to each task.
+
+    `scan` is what it reads, narrower once filters were pushed.
+    """
 
     def __init__(self, opened: OpenedTable, scan: TableScan, schema: StructType) -> None:
         self._opened: OpenedTable | None = opened
-        self._scan = scan
+        self.scan = scan
         self._target = arrow_schema(schema)
 
     @property
@@ -89,21 +92,21 @@ class TableReader(DataSourceReader):  # type: ignore[misc]  # PySpark has no typ
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
         """Narrow the scan; returns the filters that Spark must apply itself."""
-        pushed = push_filters(self._scan.schema, filters)
-        self._scan = self._scan.where(pushed.exact, pushed.inexact)
+        pushed = push_filters(self.scan.schema, filters)
+        self.scan = self.scan.where(pushed.exact, pushed.inexact)
         return list(pushed.left)
 
     def partitions(self) -> Sequence[InputPartition]:
         """The splits, planned with all the filters there are."""
         assert self._opened is not None, "only the driver plans"
         options = self._opened.options
-        splits = plan_scan(existing_table(options), self._opened.chosen, self._scan, options.split_bytes)
+        splits = plan_scan(existing_table(options), self._opened.chosen, self.scan, options.split_bytes)
         return [InputPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split. (Spark makes up a partition without one where there is nothing to read.)"""
         split: Split | None = partition.value
-        return iter(()) if split is None else read_split(self._scan, split, self._target)
+        return iter(()) if split is None else read_split(self.scan, split, self._target)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what only planning needs."""
