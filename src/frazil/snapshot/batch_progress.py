@@ -78,5 +78,5 @@ def uuids_of_query(query_id: str) -> Callable[[], uuid.UUID]:
 def commits_of_query(metadata: TableMetadata, query_id: str) -> list[str]:
     """The commits of a query that are reserved, or were ended and not swept yet."""
     made = uuids_of_query(query_id)().bytes[:_PREFIX_BYTES]
-    found = [each.commit_uuid for each in (*reservations(metadata), *ended(metadata))]
+    found = [each.commit_uuid for each in reservations(metadata)] + [each.commit_uuid for each in ended(metadata)]
     return [each for each in found if uuid.UUID(each).bytes[:_PREFIX_BYTES] == made]

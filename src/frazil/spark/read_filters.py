@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from pyiceberg import expressions
@@ -44,6 +44,9 @@ _ALIKE = (
 _FLOATS = (FloatType, DoubleType)
 # PyIceberg's classes take their arguments by position, but their types do not say so.
 iceberg: Any = expressions
+_Translated = Any
+"""A BooleanExpression, or None where there is none that says the same."""
+_EXACT = Context(prec=76)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +91,10 @@ def _field_of(schema: Schema, filter_: spark.Filter) -> NestedField | None:
         if found is None:
             return None
         fields = getattr(found.field_type, "fields", ())
-    if found is None or not isinstance(found.field_type, (*_ALIKE, *_FLOATS)):
-        return None
-    # A name with a dot in it may mean two fields; the expression must mean this one.
-    return found if schema.find_field(".".join(path)).field_id == found.field_id else None
+    return found if found is not None and isinstance(found.field_type, (*_ALIKE, *_FLOATS)) else None
 
 
-def _translate(field: NestedField, filter_: spark.Filter) -> BooleanExpression | None:
+def _translate(field: NestedField, filter_: spark.Filter) -> _Translated:
     name = _name(filter_)
     if isinstance(filter_, spark.Not):
         return _negated(field, name, filter_.child)
@@ -117,16 +117,16 @@ def _translate(field: NestedField, filter_: spark.Filter) -> BooleanExpression |
     return _compared(field, name, type(filter_), _literal(field, filter_.value))
 
 
-def _compared(field: NestedField, name: str, kind: type[spark.Filter], value: Any) -> BooleanExpression | None:
+def _compared(field: NestedField, name: str, kind: type[spark.Filter], value: Any) -> _Translated:
     if _is_nan(value):
         return None
-    expression: BooleanExpression = _COMPARISONS[kind](name, value)
+    expression = _COMPARISONS[kind](name, value)
     if isinstance(field.field_type, _FLOATS) and kind in (spark.GreaterThan, spark.GreaterThanOrEqual):
         return iceberg.Or(expression, iceberg.IsNaN(name))
     return expression
 
 
-def _negated(field: NestedField, name: str, child: Any) -> BooleanExpression | None:
+def _negated(field: NestedField, name: str, child: Any) -> _Translated:
     """Null is neither true nor false in Spark, and its negation neither: where there is nothing, nothing fulfils it."""
     if isinstance(field.field_type, _FLOATS):
         return None
@@ -170,7 +170,8 @@ _OPPOSITES: dict[type[spark.Filter], Any] = {
 def _literal(field: NestedField, value: Any) -> Any:
     """Spark hands a decimal over without its trailing zeros, and Iceberg compares equal scales alone."""
     if isinstance(field.field_type, DecimalType) and isinstance(value, (Decimal, int)):
-        return Decimal(value).quantize(Decimal(1).scaleb(-field.field_type.scale))
+        scaled = Decimal(value).quantize(Decimal(1).scaleb(-field.field_type.scale), context=_EXACT)
+        return scaled if scaled == value else value
     if isinstance(field.field_type, BinaryType) and isinstance(value, bytearray):
         return bytes(value)
     return value
