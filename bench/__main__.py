@@ -50,6 +50,10 @@ def parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="publish 100,000 data files that are already in manifests")
     publish.add_argument("--rounds", type=int, default=3)
     publish.set_defaults(run=run_publish)
+    read = commands.add_parser("read", help="read lineitem into Spark, and write a stream")
+    read.add_argument("--rounds", type=int, default=3)
+    read.add_argument("--scale", type=float, default=1.0)
+    read.set_defaults(run=run_read)
     encoding = commands.add_parser("encoding", help="encode manifest entries")
     encoding.set_defaults(run=run_encoding)
     return top
@@ -108,6 +112,17 @@ def run_publish(arguments: argparse.Namespace) -> None:
         console.print(f"{name}: {value:.3f} s")
     console.print(f"{result['data_files']:,} data files cost {result['extra']:.3f} s more than an empty commit")
     console.print(f"kept in {save('publish', result)}")
+
+
+def run_read(arguments: argparse.Namespace) -> None:
+    from bench.read import measure_read, sources_in  # imports Frazil, as above
+
+    result = measure_read(sources_in(ensure_lineitem(arguments.scale)), arguments.rounds)
+    for name, seconds in result["medians"].items():
+        console.print(f"{name}: {seconds:.2f} s")
+    for name, milliseconds in result["micro-batch"].items():
+        console.print(f"micro-batch, {name}: {milliseconds:.0f} ms")
+    console.print(f"kept in {save('read', result)}")
 
 
 def run_encoding(_: argparse.Namespace) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.expressions import And, EqualTo, GreaterThan, GreaterThanOrEqual, IsNull, LessThan, Or, StartsWith
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DecimalType,
@@ -23,8 +23,10 @@ from pyiceberg.types import (
 )
 
 import frazil
-from deletes import data_files, delete_by_vector, delete_equal, delete_positions
+from deletes import data_files, delete_by_vector, delete_equal, delete_positions, vector_blob
 from frazil.errors import SourceUnreadable, StorageFailed
+from frazil.scan.delete_index import DeleteFile
+from frazil.scan.deleted_positions import DeletedPositions
 from frazil.snapshot.partition_by import partition_spec
 from lakes import Lake, append, rows
 from readers import comparable, local_path, read_with_duckdb, read_with_pyiceberg
@@ -173,23 +175,14 @@ def test_deletion_vectors_are_applied_alone_where_there_is_one(lake: Lake) -> No
     assert comparable(scanned(table)) == read_with_duckdb(table) == read_with_pyiceberg(table)
 
 
-def test_vectors_reach_beyond_32_bits() -> None:
-    from pyiceberg.io.pyarrow import PyArrowFileIO
-
-    from deletes import vector_blob
-    from frazil.scan.delete_index import DeleteFile
-    from frazil.scan.deleted_positions import DeletedPositions
-
-    path = Path("/tmp") / f"{uuid.uuid4()}.puffin"
-    rows = [0, 5, 2**32 + 3, 2**33]
-    try:
-        path.write_bytes(b"xx" + vector_blob(rows))
-        delete = DeleteFile(str(path), "PUFFIN", 100, offset=2, length=len(vector_blob(rows)))
-        found = DeletedPositions.read(PyArrowFileIO(), "f", [delete])
-        assert found.kept_of(2**32, 5).to_pylist() == [True, True, True, False, True]
-        assert found.kept_of(6, 2**20) is None
-    finally:
-        path.unlink()
+def test_vectors_reach_beyond_32_bits(tmp_path: Path) -> None:
+    path, blob = tmp_path / "v.puffin", vector_blob([0, 5, 2**32 + 3, 2**33])
+    path.write_bytes(b"xx" + blob)
+    delete = DeleteFile(str(path), "PUFFIN", 100, offset=2, length=len(blob))
+    found = DeletedPositions.read(PyArrowFileIO(), "f", [delete])
+    kept = found.kept_of(2**32, 5)
+    assert kept is not None and kept.to_pylist() == [True, True, True, False, True]
+    assert found.kept_of(6, 2**20) is None
 
 
 def test_a_damaged_vector_is_refused_and_not_read_as_no_deletes(lake: Lake) -> None:

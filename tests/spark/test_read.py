@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,8 @@ from pyiceberg.types import IntegerType, NestedField, TimestampNanoType
 
 from deletes import data_files, delete_by_vector, delete_equal, delete_positions
 from frazil.snapshot.partition_by import partition_spec
-from lakes import Lake, append, rows
+from frazil.snapshot.schema import table_schema
+from lakes import Lake, append, embedded, rows
 from readers import comparable, count_with_duckdb, read_with_duckdb
 from test_readers_agree import SCHEMA as EVERY_TYPE
 from test_readers_agree import assert_same, publish
@@ -98,6 +101,38 @@ def test_a_dataframe_reads_the_same_rows_each_time(read: Read, lake: Lake) -> No
     assert (before.count(), read().count()) == (1, 2)
 
 
+def numbered(numbers: range) -> pa.Table:
+    """Rows of the types that filters are about, every fifth ratio not a number."""
+    begin = dt.datetime(2026, 1, 1)
+    hours = [begin + dt.timedelta(hours=n) for n in numbers]
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "text": pa.array([f"row {n}" for n in numbers]),
+            "ratio": pa.array([float("nan") if n % 5 == 0 else n / 4 for n in numbers], pa.float64()),
+            "price": pa.array([Decimal(n * 50).scaleb(-2) for n in numbers], pa.decimal128(9, 2)),
+            "day": pa.array([begin.date() + dt.timedelta(days=n) for n in numbers], pa.date32()),
+            "at": pa.array(hours, pa.timestamp("us")),
+            "instant": pa.array(hours, pa.timestamp("us", "UTC")),
+            "flag": pa.array([n % 2 == 0 for n in numbers]),
+            "place": pa.array([{"zip": n} for n in numbers], pa.struct([("zip", pa.int32())])),
+            "blob": pa.array([bytes([n]) for n in numbers], pa.binary()),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def filtered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Read:
+    """100 rows in ten files, and one of nulls."""
+    root = tmp_path_factory.mktemp("filtered") / "lake"
+    lake = embedded(root)
+    parts = [numbered(range(first, first + 10)) for first in range(0, 100, 10)]
+    nulls = pa.table({field.name: pa.nulls(1, field.type) for field in parts[0].schema})
+    schema = table_schema(parts[0].schema, 2, "the test")
+    publish(lake.table(schema=schema, spec=partition_spec("truncate(20, id)", schema)), *parts, nulls)
+    return Read(spark, root)
+
+
 @pytest.mark.parametrize(
     ("where", "count"),
     [
@@ -139,47 +174,6 @@ def test_filters_give_the_same_rows_pushed_down_or_not(
     spark.conf.unset(conf)
     assert found[0] == found[1]
     assert len(found[0]) == count
-
-
-@pytest.fixture(scope="module")
-def filtered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Read:
-    """100 rows in ten files, and one of nulls."""
-    import datetime as dt
-    from decimal import Decimal
-
-    import frazil
-    from frazil.snapshot.warehouse import EmbeddedCatalog, create_table
-
-    root = tmp_path_factory.mktemp("filtered") / "lake"
-    (root / "warehouse").mkdir(parents=True)
-    begin = dt.datetime(2026, 1, 1)
-
-    def made(numbers: range) -> pa.Table:
-        return pa.table(
-            {
-                "id": pa.array(numbers, pa.int64()),
-                "text": pa.array([f"row {n}" for n in numbers]),
-                "ratio": pa.array([float("nan") if n % 5 == 0 else n / 4 for n in numbers], pa.float64()),
-                "price": pa.array([Decimal(n * 50).scaleb(-2) for n in numbers], pa.decimal128(9, 2)),
-                "day": pa.array([begin.date() + dt.timedelta(days=n) for n in numbers], pa.date32()),
-                "at": pa.array([begin + dt.timedelta(hours=n) for n in numbers], pa.timestamp("us")),
-                "instant": pa.array([begin + dt.timedelta(hours=n) for n in numbers], pa.timestamp("us", "UTC")),
-                "flag": pa.array([n % 2 == 0 for n in numbers]),
-                "place": pa.array([{"zip": n} for n in numbers], pa.struct([("zip", pa.int32())])),
-                "blob": pa.array([bytes([n]) for n in numbers], pa.binary()),
-            }
-        )
-
-    from frazil.snapshot.schema import table_schema
-
-    parts = [made(range(first, first + 10)) for first in range(0, 100, 10)]
-    nulls = pa.table({field.name: pa.nulls(1, field.type) for field in parts[0].schema})
-    schema = table_schema(parts[0].schema, 2, "the test")
-    table, _ = create_table(EmbeddedCatalog(root), ("db", "t"), schema, "truncate(20, id)", {})
-    snapshot = frazil.begin_snapshot(table)
-    reports = [frazil.write_shard(snapshot, f"part-{at}", [part]) for at, part in enumerate([*parts, nulls])]
-    frazil.publish_snapshot(table, snapshot, reports)
-    return Read(spark, root)
 
 
 def test_filters_that_are_pushed_down_keep_tasks_from_files(filtered: Read, pushdown: None) -> None:

@@ -183,6 +183,17 @@ def test_branch_partition_and_summary_are_options_of_a_stream_too(
     assert loaded(tmp_path).scan().use_ref("side").to_arrow().num_rows == 40
 
 
+def test_a_table_may_be_named_by_path_for_to_table(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    arrive(tmp_path, 1)
+    events = spark.readStream.schema("id bigint").parquet(f"{tmp_path}/in").writeStream.format("frazil")
+    events = events.option("root", f"{tmp_path}/lake").option("checkpointLocation", f"{tmp_path}/checkpoint")
+    try:
+        events.option("path", "db.t").trigger(availableNow=True).toTable("of_spark").awaitTermination()
+        assert ids(loaded(tmp_path)) == [1]
+    finally:
+        spark.sql("drop table if exists of_spark")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"overwrite": "table"}, "does not go with a stream"), ({"brunch": "x"}, "no option 'brunch' is known")],

@@ -128,7 +128,7 @@ def _as_of(metadata: TableMetadata, as_of_ms: int, table: str) -> Snapshot:
     entries = [entry for entry in metadata.snapshot_log if entry.timestamp_ms <= as_of_ms]
     if not entries:
         raise BadInput(f"table {table} remembers no snapshot as old as {as_of_ms} ms since 1970; choose a later time")
-    return _snapshot(metadata, max(entries, key=lambda entry: entry.timestamp_ms).snapshot_id, table)
+    return _snapshot(metadata, entries[-1].snapshot_id, table)
 
 
 def _named(metadata: TableMetadata, name: str, kind: SnapshotRefType, table: str) -> Snapshot:

@@ -18,10 +18,11 @@ from pyiceberg.schema import Schema
 from frazil.errors import SourceUnreadable, StorageFailed
 from frazil.scan.deleted_positions import DeletedPositions
 from frazil.scan.projection import Projection
-from frazil.scan.row_check import RowCheck
+from frazil.scan.row_check import EqualityDeletes, RowCheck
 from frazil.scan.splits import Piece, Split
 from frazil.scan.table_scan import TableScan
 from frazil.snapshot.storage import file_io, file_system
+
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 16 * 1024 * 1024
@@ -35,9 +36,10 @@ def read_split(scan: TableScan, split: Split, target: pa.Schema | None = None) -
     """
     target = schema_to_pyarrow(scan.columns, include_field_ids=False) if target is None else target
     io = file_io(scan.storage, scan.location)
+    equality = EqualityDeletes(scan, io)
     for piece in split.pieces:
         with _naming(piece.file.path, scan.table):
-            yield from _read_piece(scan, io, piece, target)
+            yield from _read_piece(scan, io, piece, target, equality)
 
 
 class OpenFile:
@@ -71,14 +73,16 @@ class OpenFile:
             first += batch.num_rows
 
 
-def _read_piece(scan: TableScan, io: FileIO, piece: Piece, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read_piece(
+    scan: TableScan, io: FileIO, piece: Piece, target: pa.Schema, equality: EqualityDeletes
+) -> Iterator[pa.RecordBatch]:
     task = piece.file
     positions = DeletedPositions.read(io, task.path, task.deletes)
     system, path = file_system(io, task.path)
     with system.open_input_file(path) as stream:
         file = OpenFile(scan, task.path, stream)
         out = Projection(task.path, file.schema, scan.columns, target, dict(task.constants))
-        check = RowCheck(scan, io, task, file.schema)
+        check = RowCheck(scan, task, file.schema, equality.of(task))
         columns = list(dict.fromkeys([*out.columns, *check.columns]))
         for group in _worthwhile(scan, file, file.groups(piece), system, path):
             for first, rows in file.batches(group, columns):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +26,30 @@ from frazil.snapshot.storage import file_system
 _PLACE = "place in the batch"
 
 
+_Keys = list[tuple[tuple[int, ...], DeletedKeys]]
+
+
+class EqualityDeletes:
+    """The equality deletes of one file after the other, read once where neighbours have the same."""
+
+    def __init__(self, scan: TableScan, io: FileIO) -> None:
+        self._scan = scan
+        self._io = io
+        self._last: tuple[tuple[DeleteFile, ...], _Keys] = ((), [])
+
+    def of(self, task: FileTask) -> _Keys:
+        """The keys deleted of the file, those of the same columns together, each with its columns' field ids."""
+        deletes = tuple(delete for delete in task.deletes if delete.equality_ids)
+        if deletes != self._last[0]:
+            self._last = (deletes, _deleted_keys(self._scan, self._io, deletes))
+        return self._last[1]
+
+
 class RowCheck:
     """The checks of one file. They see the table's own types, whatever the reader wants."""
 
-    def __init__(self, scan: TableScan, io: FileIO, task: FileTask, file: Schema) -> None:
-        self._keys = _deleted_keys(scan, io, task)
+    def __init__(self, scan: TableScan, task: FileTask, file: Schema, keys: _Keys) -> None:
+        self._keys = keys
         self._filter = None
         needed = {field_id for ids, _ in self._keys for field_id in ids}
         if not isinstance(scan.row_filter, AlwaysTrue):
@@ -60,12 +80,10 @@ class RowCheck:
         return rows if len(left) == rows.num_rows else rows.take(left.combine_chunks())
 
 
-def _deleted_keys(scan: TableScan, io: FileIO, task: FileTask) -> list[tuple[tuple[int, ...], DeletedKeys]]:
-    """The equality deletes of the file, those on the same columns together."""
+def _deleted_keys(scan: TableScan, io: FileIO, deletes: Iterable[DeleteFile]) -> _Keys:
     files: dict[tuple[int, ...], list[DeleteFile]] = defaultdict(list)
-    for delete in task.deletes:
-        if delete.equality_ids:
-            files[tuple(sorted(delete.equality_ids))].append(delete)
+    for delete in deletes:
+        files[tuple(sorted(delete.equality_ids))].append(delete)
     found = []
     for ids, members in files.items():
         wanted = _key_columns(scan, ids, members[0])
