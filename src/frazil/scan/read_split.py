@@ -23,7 +23,6 @@ from frazil.scan.splits import Piece, Split
 from frazil.scan.table_scan import TableScan
 from frazil.snapshot.storage import file_io, file_system
 
-
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 16 * 1024 * 1024
 _READ_AHEAD = 1024 * 1024

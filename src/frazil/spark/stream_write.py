@@ -27,6 +27,7 @@ from frazil.snapshot.warehouse import find_table, open_catalog, table_identifier
 from frazil.spark.options import WriteOptions
 from frazil.spark.stream_commit import BatchCommit
 from frazil.spark.stream_query import batch_of_task, query_of_checkpoint
+from frazil.spark.write import refuse_what_cannot_be_done
 from frazil.spark.write_target import prepare_target
 from frazil.spark.write_task import ShardWritten, has_mark, write_partition
 
@@ -49,6 +50,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """One batch on its way to the tasks, or the end of one."""
 
     def __init__(self, options: WriteOptions, rows: StructType, checkpoint: str | None) -> None:
+        refuse_what_cannot_be_done(options)
         self._options = options
         self._rows = rows
         self._checkpoint = checkpoint
