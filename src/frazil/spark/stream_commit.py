@@ -21,9 +21,10 @@ from frazil.snapshot.table import CatalogTable
 class BatchCommit:
     """A batch whose tasks have all ended well.
 
-    What earlier runs of the query left is swept only once this batch, or one after it, is in the table: from then on
-    no commit of theirs can land, neither one that is still under way (the branch has moved from under it) nor a later
-    one (the batch is there).
+    What earlier runs of the query had reserved when this batch landed is swept then, and not before: from then on no
+    commit of theirs can land, neither one that is still under way (this one has moved the branch from under it) nor a
+    later one (the batch is there). A batch that finds itself landed already has moved nothing, so it sweeps its own
+    files alone: others may be of a driver that is ahead of this one.
     """
 
     table: Table
@@ -45,11 +46,11 @@ class BatchCommit:
                 batch=self.batch,
             )
         except BatchAlreadyLanded:
-            self.sweep_leftovers()
+            self.leave_nothing()
             return False
         except FrazilError as error:
             if error.landed is False:
-                sweep(self.table, self.snapshot.commit_uuid, force=True)
+                self.leave_nothing()
             raise
         except Exception as error:
             raise OutcomeUnknown(
@@ -63,8 +64,12 @@ class BatchCommit:
         mark = Ended(self.snapshot.snapshot_id, self.snapshot.commit_uuid, now_ms())
         release(CatalogTable(self.table), mark, self.snapshot.table_uuid, leave_mark=False)
 
-    def sweep_leftovers(self, *, of_losers: bool = False) -> None:
-        """Remove what earlier runs of the query left, and with `of_losers` what spare attempts of this batch's tasks did."""
+    def leave_nothing(self) -> None:
+        """Remove every file of this batch. It must be known that it was not, and will not be, published."""
+        sweep(self.table, self.snapshot.commit_uuid, force=True)
+
+    def sweep_leftovers(self, *, of_losers: bool) -> None:
+        """After it has landed: remove what earlier runs left, and what spare attempts of this batch's tasks did."""
         spare = set(commits_of_query(self.table.metadata, self.batch.query_id))
         if of_losers:
             spare.add(self.snapshot.commit_uuid)

@@ -85,7 +85,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         written = [message.written for message in messages if message.written is not None]
         losers = any(each.retried for each in written) or has_mark(snapshot)
         if len(written) < len(messages):
-            ending.sweep_leftovers(of_losers=True)
+            ending.leave_nothing()
             return
         reports = [Report.from_protobuf(each.report) for each in written]
         if any(report.manifests for report in reports) or self._replaces:
@@ -93,7 +93,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             if ending.publish(reports, replace=self._replaces, abort_on_conflict=aborts):
                 ending.sweep_leftovers(of_losers=losers)
         elif losers:
-            sweep(table, snapshot.commit_uuid, force=True)
+            ending.leave_nothing()
         else:
             ending.give_back()
 
