@@ -64,6 +64,10 @@ def parser() -> argparse.ArgumentParser:
     postgres.add_argument("--rounds", type=int, default=3)
     postgres.add_argument("--scale", type=float, default=1.0)
     postgres.set_defaults(run=run_postgres)
+    read = commands.add_parser("read", help="read lineitem into Spark, and write a stream")
+    read.add_argument("--rounds", type=int, default=3)
+    read.add_argument("--scale", type=float, default=1.0)
+    read.set_defaults(run=run_read)
     encoding = commands.add_parser("encoding", help="encode manifest entries")
     encoding.set_defaults(run=run_encoding)
     return top
@@ -132,6 +136,17 @@ def run_postgres(arguments: argparse.Namespace) -> None:
     floor, ours = result["medians"]["floor"], result["medians"]["frazil"]
     console.print(f"COPY by two connections: {floor:.2f} s; frazil ingest: {ours:.2f} s, {result['ratio']:.2f} x")
     console.print(f"kept in {save('postgres', result)}")
+
+
+def run_read(arguments: argparse.Namespace) -> None:
+    from bench.read import measure_read, sources_in  # imports Frazil, as above
+
+    result = measure_read(sources_in(ensure_lineitem(arguments.scale)), arguments.rounds)
+    for name, seconds in result["medians"].items():
+        console.print(f"{name}: {seconds:.2f} s")
+    for name, milliseconds in result["micro-batch"].items():
+        console.print(f"micro-batch, {name}: {milliseconds:.0f} ms")
+    console.print(f"kept in {save('read', result)}")
 
 
 def run_encoding(_: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from frazil.errors import (
         AlreadyConsumed,
         BadInput,
+        BatchAlreadyLanded,
         CommitConflict,
         CommitRefused,
         FrazilError,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         SchemaMismatch,
         WriteFailed,
     )
+    from frazil.snapshot.batch_progress import NumberedBatch
     from frazil.snapshot.cleanup import Sweep, sweep
     from frazil.snapshot.data_file import DataFile, FileContent
     from frazil.snapshot.descriptor import DistributedSnapshot
@@ -34,6 +36,7 @@ _HOMES = {
     "frazil.errors": (
         "AlreadyConsumed",
         "BadInput",
+        "BatchAlreadyLanded",
         "CommitConflict",
         "CommitRefused",
         "FrazilError",
@@ -44,6 +47,7 @@ _HOMES = {
         "SchemaMismatch",
         "WriteFailed",
     ),
+    "frazil.snapshot.batch_progress": ("NumberedBatch",),
     "frazil.snapshot.cleanup": ("Sweep", "sweep"),
     "frazil.snapshot.data_file": ("DataFile", "FileContent"),
     "frazil.snapshot.descriptor": ("DistributedSnapshot",),
@@ -61,6 +65,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AlreadyConsumed",
     "BadInput",
+    "BatchAlreadyLanded",
     "CommitConflict",
     "CommitRefused",
     "DataFile",
@@ -73,6 +78,7 @@ __all__ = [
     "ManifestWriter",
     "MatchingRows",
     "NotLanded",
+    "NumberedBatch",
     "OutcomeUnknown",
     "Report",
     "ReservationCancelled",

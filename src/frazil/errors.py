@@ -12,6 +12,7 @@
     │   ├── CommitConflict       another writer moved the ref first, and the policy (or the retry budget) says stop
     │   ├── CommitRefused        the catalog looked at the commit and will never accept it
     │   ├── WriteFailed          a shard could not be written
+    │   ├── BatchAlreadyLanded   this batch of a stream is in the table already, by an earlier commit
     │   ├── StorageFailed        the warehouse cannot be written or read
     │   ├── Interrupted          the user stopped the run
     │   └── ReservationGone      the right to publish is no longer held
@@ -89,6 +90,10 @@ class WriteFailed(NotLanded):
     """A shard could not be written."""
 
     retryable = True
+
+
+class BatchAlreadyLanded(NotLanded):
+    """This batch of a stream is in the table already, by an earlier commit. This one's files are spare."""
 
 
 class StorageFailed(NotLanded):

@@ -14,7 +14,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
-from pyiceberg.table.update import AddSnapshotUpdate, RemovePropertiesUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import AddSnapshotUpdate, RemovePropertiesUpdate, SetPropertiesUpdate, SetSnapshotRefUpdate
 
 from frazil.errors import BadInput
 from frazil.snapshot.descriptor import DistributedSnapshot
@@ -116,8 +116,12 @@ def assemble(
     attempt: int,
     now_ms: int,
     properties: Mapping[str, str],
+    table_properties: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Write the manifest list for this head of the table and say what to ask the catalog for."""
+    """Write the manifest list for this head of the table and say what to ask the catalog for.
+
+    `properties` go into the snapshot's summary, `table_properties` into the table by the same update.
+    """
     parent_id = head_of(metadata, snapshot.ref)
     sequence_number = metadata.next_sequence_number()
     first_row_id = (metadata.next_row_id or 0) if isinstance(metadata, TableMetadataV3) else None
@@ -153,6 +157,7 @@ def assemble(
             AddSnapshotUpdate(snapshot=added),
             _point_ref(metadata, snapshot),
             RemovePropertiesUpdate(removals=[snapshot.reservation_key]),
+            *([SetPropertiesUpdate(updates=dict(table_properties))] if table_properties else []),
         ),
     )
 

@@ -25,6 +25,7 @@ from frazil.errors import (
     StorageFailed,
 )
 from frazil.errors import NotLanded as NotLandedError
+from frazil.snapshot.batch_progress import NumberedBatch, check_batch
 from frazil.snapshot.commit import Contribution, Plan, Removal, assemble, gather, live_manifests
 from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.manifest import ManifestFile
@@ -54,6 +55,7 @@ def publish_snapshot(
     summary: Mapping[str, str] | None = None,
     overwrite: bool | Overwrite = False,
     conflict: ConflictPolicy = "rebase",
+    batch: NumberedBatch | None = None,
     clock_ms: Callable[[], int] = now_ms,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Landed:
@@ -68,12 +70,21 @@ def publish_snapshot(
     in part are written again, here, without the rows it takes; that all new rows match the filter is for the writers to
     see to. It raises CommitConflict if any file among those it replaces came or went since `begin_snapshot`.
 
+    A numbered `batch` is published once: BatchAlreadyLanded if it, or a later one of its query, is in the table.
+
     Anything but `Landed` is an error with a type of its own, so that no caller can overlook it: NotLanded and its kinds
     (AlreadyConsumed, CommitConflict, CommitRefused, ReservationExpired …) when it is proven that nothing changed, and
     OutcomeUnknown when it cannot be told; then no file has been deleted and calling again is safe.
     """
     publisher = publisher_of(
-        table, snapshot, reports, summary=summary, overwrite=overwrite, conflict=conflict, clock_ms=clock_ms
+        table,
+        snapshot,
+        reports,
+        summary=summary,
+        overwrite=overwrite,
+        conflict=conflict,
+        batch=batch,
+        clock_ms=clock_ms,
     )
     waits = RetryPolicy.from_properties(table.metadata.properties).waits(time.monotonic, random.random)
     try:
@@ -92,6 +103,7 @@ def publisher_of(
     summary: Mapping[str, str] | None = None,
     overwrite: bool | Overwrite = False,
     conflict: ConflictPolicy = "rebase",
+    batch: NumberedBatch | None = None,
     clock_ms: Callable[[], int] = now_ms,
 ) -> Publisher:
     """All that one call of `publish_snapshot` starts from, checked."""
@@ -102,9 +114,10 @@ def publisher_of(
         target=CatalogTable(table),
         snapshot=snapshot,
         contribution=gather(snapshot, reports),
-        summary=dict(summary or {}),
+        summary={**(summary or {}), **(batch.summary if batch else {})},
         overwrite=(WholeTable() if overwrite else None) if isinstance(overwrite, bool) else overwrite,
         conflict=conflict,
+        batch=batch,
         clock_ms=clock_ms,
     )
 
@@ -131,6 +144,7 @@ class Publisher:
     summary: Mapping[str, str]
     overwrite: Overwrite | None
     conflict: ConflictPolicy
+    batch: NumberedBatch | None
     clock_ms: Callable[[], int]
     # Two coordinators must never write the same file, so each counts its attempts from a number of its own.
     first_attempt: int = field(default_factory=lambda: secrets.randbelow(2**30) * 1000 + 1)
@@ -195,6 +209,7 @@ class Publisher:
             attempt=number,
             now_ms=self.clock_ms(),
             properties=self.summary,
+            table_properties=self.batch.properties if self.batch else None,
         )
         step("publish:list-written")
         if self.clock_ms() - looked_ms > _LOOK_IS_GOOD_FOR_MS:
@@ -313,6 +328,8 @@ class Publisher:
         return f"snapshot {self.snapshot.snapshot_id} of table {self.snapshot.name}"
 
     def _check(self, metadata: TableMetadata) -> None:
+        if self.batch is not None:
+            check_batch(metadata, self.batch, self.snapshot.name)
         check_reservation(metadata, self.snapshot, self.clock_ms())
         if head_of(metadata, self.snapshot.ref) != self.snapshot.parent_snapshot_id and self._must_not_rebase:
             raise CommitConflict(

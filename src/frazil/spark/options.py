@@ -5,6 +5,7 @@ They bear the names of the command's options. Spark takes them in any case, so t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +29,17 @@ _WRITE = (
     "partition-by",
     "summary.KEY",
 )
-_READ = ("as-of-timestamp", "branch", "end-snapshot-id", "snapshot-id", "start-snapshot-id", "tag")
+_READ = (
+    "as-of-timestamp",
+    "branch",
+    "columns",
+    "end-snapshot-id",
+    "filter",
+    "snapshot-id",
+    "split-size",
+    "start-snapshot-id",
+    "tag",
+)
 _STREAM = (*_WRITE, "checkpointlocation")
 
 _Value = TypeVar("_Value")
@@ -105,7 +116,8 @@ class WriteOptions:
 class ReadOptions:
     """Which rows of which table are read. At most one of the four ways to name a state is set.
 
-    `start_snapshot_id` asks for what was appended after it, up to `end_snapshot_id` or the newest state.
+    `start_snapshot_id` asks for what was appended after it, up to `end_snapshot_id` or the newest state. `columns` is
+    empty for all of them; `filter` is in PyIceberg's own language.
     """
 
     table: str
@@ -116,6 +128,9 @@ class ReadOptions:
     tag: str | None = None
     start_snapshot_id: int | None = None
     end_snapshot_id: int | None = None
+    columns: tuple[str, ...] = ()
+    filter: str | None = None
+    split_bytes: int | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
@@ -135,6 +150,9 @@ class ReadOptions:
             tag=given.text("tag"),
             start_snapshot_id=given.parsed("start-snapshot-id", int, "a snapshot's number"),
             end_snapshot_id=given.parsed("end-snapshot-id", int, "a snapshot's number"),
+            columns=given.parsed("columns", _names, "columns' names, each once, such as 'id, day'") or (),
+            filter=given.text("filter"),
+            split_bytes=given.parsed("split-size", _bytes, "a size such as 64MB, or a number of bytes"),
         )
 
 
@@ -194,3 +212,18 @@ def _milliseconds(text: str) -> int:
     moment: Any = datetime.fromisoformat(text)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1000)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError(text)
+    return names
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+)\s*([kmg]?)b?", text.strip().lower())
+    if match is None or not int(match[1]):
+        raise ValueError(text)
+    units = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+    return int(match[1]) * units[match[2]]

@@ -48,7 +48,7 @@ def batch_writer(options: WriteOptions, rows: StructType) -> DataSourceArrowWrit
         if options.if_exists == "ignore":
             return NothingToWrite()
         raise BadInput(f"table {options.table} exists already, and if-exists is error; choose another table")
-    _refuse_what_cannot_be_done(options)
+    refuse_what_cannot_be_done(options)
     target = prepare_target(options, rows)
     with taken_back(target.catalog, target.table, target.created):
         if isinstance(options.scope, MatchingRows):
@@ -176,7 +176,8 @@ def _sweep(table: Table, commit_uuid: str, looks: int) -> None:
             return
 
 
-def _refuse_what_cannot_be_done(options: WriteOptions) -> None:
+def refuse_what_cannot_be_done(options: WriteOptions) -> None:
+    """Options that are understood, but not followed here."""
     if options.distribution != "none":
         raise BadInput(
             f"distribution={options.distribution} cannot be had by an option, for Spark lets no Python data source ask for "
