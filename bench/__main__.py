@@ -27,14 +27,17 @@ progress = Console(stderr=True)
 
 def main() -> None:
     arguments = parser().parse_args()
-    ensure_environments()
+    if arguments.peers:
+        ensure_environments()
     arguments.run(arguments)
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     top.add_argument("--quick", action="store_true", help="a sanity run: scale 0.1, one round")
-    top.set_defaults(run=run_all, rounds=3, scale=3.0, only=list(HOMES), layouts=list(LAYOUTS), name="ingest")
+    top.set_defaults(
+        peers=True, run=run_all, rounds=3, scale=3.0, only=list(HOMES), layouts=list(LAYOUTS), name="ingest"
+    )
     commands = top.add_subparsers(metavar="COMMAND")
     ingest = commands.add_parser("ingest", help="load TPC-H lineitem")
     ingest.set_defaults(run=run_ingest)
@@ -68,6 +71,10 @@ def parser() -> argparse.ArgumentParser:
     read.add_argument("--rounds", type=int, default=3)
     read.add_argument("--scale", type=float, default=1.0)
     read.set_defaults(run=run_read)
+    catalogs = commands.add_parser("catalog", help="catalogs: load, commit, list and create tables")
+    catalogs.add_argument("--rounds", type=int, default=3)
+    catalogs.add_argument("--seconds", type=float, default=2.0, help="of each operation of each contender, each round")
+    catalogs.set_defaults(run=run_catalogs, peers=False)
     encoding = commands.add_parser("encoding", help="encode manifest entries")
     encoding.set_defaults(run=run_encoding)
     return top
@@ -147,6 +154,14 @@ def run_read(arguments: argparse.Namespace) -> None:
     for name, milliseconds in result["micro-batch"].items():
         console.print(f"micro-batch, {name}: {milliseconds:.0f} ms")
     console.print(f"kept in {save('read', result)}")
+
+
+def run_catalogs(arguments: argparse.Namespace) -> None:
+    from bench.catalog import measure_catalogs, show  # imports Frazil, as above
+
+    result = measure_catalogs(arguments.rounds, arguments.seconds)
+    show(result, console)
+    console.print(f"kept in {save('catalog', result)}")
 
 
 def run_encoding(_: argparse.Namespace) -> None:

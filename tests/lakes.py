@@ -19,12 +19,13 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
 from frazil import DistributedSnapshot, Landed, Report
+from frazil.snapshot.table import CatalogTable
 from frazil.snapshot.warehouse import EmbeddedCatalog
 from frazil.testing import FaultyFileIO
 from readers import local_path
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "text", StringType()))
-VERSIONS = {"embedded": (1, 2, 3), "seaweedfs": (1, 2, 3), "postgres": (1, 2)}
+VERSIONS = {"embedded": (1, 2, 3), "seaweedfs": (1, 2, 3), "postgres": (1, 2), "frazil": (1, 2, 3)}
 """The format versions that each kind of lake can hold: PyIceberg's SQL catalog refuses to write v3 metadata."""
 
 
@@ -62,8 +63,10 @@ class Lake:
         )
 
     def again(self, table: Table) -> Table:
-        """The same table as another client sees it now."""
-        return self.open().load_table(table.name())
+        """The same table as another client sees it now, its reservations with it."""
+        fresh = self.open().load_table(table.name())
+        CatalogTable(fresh).refresh()
+        return fresh
 
     def files(self, table: Table) -> set[str]:
         """Every file in the table's folder."""
@@ -161,7 +164,14 @@ def seaweedfs_lake(request: pytest.FixtureRequest) -> Lake:
     return Lake("seaweedfs", service.catalog, namespace, service.files)
 
 
-@pytest.fixture(params=["embedded", "seaweedfs", "postgres"])
+@pytest.fixture
+def frazil_lake(request: pytest.FixtureRequest) -> Lake:
+    """Frazil's own REST catalog, which keeps reservations itself."""
+    service = request.getfixturevalue("frazil_catalog")
+    return Lake("frazil", service.catalog, request.getfixturevalue("namespace"), stored_locally)
+
+
+@pytest.fixture(params=["embedded", "seaweedfs", "postgres", "frazil"])
 def any_lake(request: pytest.FixtureRequest) -> Lake:
     """Each kind of catalog in turn: the protocol has one suite that all of them run."""
     name = "lake" if request.param == "embedded" else f"{request.param}_lake"

@@ -132,7 +132,7 @@ def _plain_nested(data_type: pa.DataType) -> pa.DataType:
 
 
 @functools.cache
-def _duckdb() -> duckdb.DuckDBPyConnection:
+def duckdb_connection() -> duckdb.DuckDBPyConnection:
     """One connection with its extensions, for all reads; `LOAD` alone takes a third of a second."""
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
     for name in ("avro", "httpfs", "iceberg"):
@@ -144,7 +144,7 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
 
 def _duckdb_query(table: Table | str, query: str, *, snapshot_id: int | None = None) -> duckdb.DuckDBPyConnection:
     location = table if isinstance(table, str) else table.metadata_location
-    connection = _duckdb().cursor()
+    connection = duckdb_connection().cursor()
     if not isinstance(table, str) and location.startswith("s3://"):
         _give_s3_secret(connection, table.io.properties)
     option = "" if snapshot_id is None else f", snapshot_from_id = {snapshot_id}"

@@ -16,12 +16,13 @@ BELOW: dict[str, set[str]] = {
     "steps": {"errors"},
     "settings": {"errors", "steps"},
     "snapshot": {"errors", "steps", "settings"},
+    "catalog": {"errors", "steps", "settings"},
     "scan": {"errors", "steps", "settings", "snapshot"},
     "sources": {"errors", "steps", "settings", "snapshot"},
     "jobs": {"errors", "steps", "settings", "snapshot"},
     "testing": {"errors", "steps", "settings", "snapshot", "sources", "jobs"},
     "spark": {"errors", "steps", "settings", "snapshot", "scan", "sources", "jobs"},
-    "cli": {"errors", "steps", "settings", "snapshot", "scan", "sources", "jobs", "spark"},
+    "cli": {"errors", "steps", "settings", "snapshot", "scan", "sources", "jobs", "spark", "catalog"},
 }
 """What each part stands on. The package's own `__init__` re-exports and stands on nothing that is checked here."""
 

@@ -7,11 +7,17 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from commands import Frazil
+from frazil.catalog.database import Database
+from frazil.catalog.guard_settings import GuardSettings
+from frazil.catalog.namespace_rows import create
+from services.frazil_catalog import FrazilCatalog
+from services.processes import free_ports, stop, wait_until
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -52,6 +58,17 @@ def test_every_example_of_a_format_runs(frazil: Frazil) -> None:
         assert (program, ran.code) == ("frazil", 0), ran.err
 
 
+def python_free(document: str) -> str:
+    return re.sub(r"```python\n.*?```", "", (CHECKOUT / document).read_text(), flags=re.DOTALL)
+
+
+def test_the_catalog_page_s_example_runs(frazil_catalog: FrazilCatalog, tmp_path: Path) -> None:
+    (example,) = python_blocks("docs/catalog.md")
+    program = f"URI = {frazil_catalog.uri!r}\n{example}\nprint(type(catalog.list_namespaces()))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "<class 'list'>"), done.stderr
+
+
 @pytest.mark.parametrize(
     "document",
     ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((CHECKOUT / "docs").glob("*.md")))],
@@ -63,6 +80,36 @@ def test_links_between_documents_lead_somewhere(document: str) -> None:
     assert missing == []
 
 
+def test_the_security_page_s_commands_and_client_work(frazil: Frazil) -> None:
+    commands = re.findall(
+        r"^    frazil (catalog (?:role|grant|principal) .*)$", python_free("docs/catalog-security.md"), re.M
+    )
+    *before, last = [["catalog", "--root", str(frazil.root), *command.split()[1:]] for command in commands]
+    for command in before:
+        assert frazil.run(*command).code == 0, command
+    made = frazil.run(*last, "--json").document
+    database = Database(f"sqlite:///{frazil.root}/catalog.db")
+    database.write(lambda connection: create(connection, "frazil", ("db",), {}))
+    database.close()
+    (port,) = free_ports(1)
+    process = frazil.start("catalog", "--root", str(frazil.root), "--port", str(port), "--authentication")
+    try:
+        wait_until(lambda: "on http" in (frazil.home / "out").read_text(), process)
+        (example,) = python_blocks("docs/catalog-security.md")
+        known = f"CLIENT_ID, CLIENT_SECRET = {made['client_id']!r}, {made['client_secret']!r}\n"
+        program = known + example.replace("8181", str(port))
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    finally:
+        stop(process)
+
+
+def test_every_option_of_the_guard_is_documented() -> None:
+    pages = "".join((CHECKOUT / "docs" / name).read_text() for name in ("catalog-security.md", "catalog-operations.md"))
+    options = {"--" + setting.name.replace("_", "-") for setting in fields(GuardSettings)}
+    assert {option for option in options if option not in pages and option.replace("--", "--no-") not in pages} == set()
+
+
 def test_every_option_of_ingest_is_documented() -> None:
     help_text = subprocess.run(
         [str(Path(sys.executable).with_name("frazil")), "ingest", "--help"], capture_output=True, text=True, check=True
@@ -70,3 +117,12 @@ def test_every_option_of_ingest_is_documented() -> None:
     options = set(re.findall(r"(--[a-z-]+)", help_text)) - {"--help"}
     page = (CHECKOUT / "docs" / "ingest.md").read_text()
     assert {option for option in options if option not in page} == set()
+
+
+def test_every_option_of_the_catalog_is_documented() -> None:
+    help_text = subprocess.run(
+        [str(Path(sys.executable).with_name("frazil")), "catalog", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    options = set(re.findall(r"--(?:no-)?([a-z0-9-]+)", help_text)) - {"help"}
+    pages = "".join(path.read_text() for path in (CHECKOUT / "docs").glob("catalog*.md"))
+    assert {option for option in options if f"--{option}" not in pages and f"--no-{option}" not in pages} == set()

@@ -37,6 +37,13 @@ STEPS: Final[dict[str, str]] = {
     "publish:list-written": "the manifest list is written; the catalog has not been called",
     "publish:committed": "the catalog has accepted the commit; nobody has noted it",
     "publish:noted": "the outcome is on disk; leftovers are not swept",
+    "catalog:metadata-written": "the catalog has written a metadata file; no pointer names it",
+    "catalog:pointer-moved": "the pointers are moved in the catalog's transaction, which is not committed",
+    "catalog:committed": "the catalog's transaction is committed; the client has no reply",
+    "catalog:staged-written": "the metadata of a staged create is written; its marker is not",
+    "catalog:staged": "a staged create has its marker; the client has no reply",
+    "catalog:finalised": "a staged create has given up its marker to its table, in a transaction that is not committed",
+    "catalog:cleaned": "the janitor has removed the file of an expired staged create, but not its marker",
     "sweep:listed": "the files to sweep are known; none is deleted",
     "sweep:deleted": "one file is deleted; more may follow",
 }

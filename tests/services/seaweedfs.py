@@ -17,6 +17,8 @@ What differs from other catalogs, seen with 4.48:
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import shutil
 import subprocess
@@ -25,7 +27,7 @@ import tempfile
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs
 import pytest
@@ -43,6 +45,37 @@ SECRET_KEY = "frazil-secret"
 REGION = "us-east-1"
 BUCKET = "plain"
 TABLE_BUCKET = "warehouse"
+ROLE_ARN = "arn:aws:iam::000000000000:role/vended"
+"""A role that the root key may assume at the store's own STS; it may do everything that its session policy allows."""
+_ACCESS: dict[str, Any] = {
+    "sts": {
+        "tokenDuration": "1h",
+        "maxSessionLength": "12h",
+        "issuer": "seaweedfs-sts",
+        "signingKey": base64.b64encode(b"32 bytes that only the tests know").decode(),
+    },
+    "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+    "policies": [
+        {
+            "name": "Everything",
+            "document": {
+                "Version": "2012-10-17",
+                "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": ["*"]}],
+            },
+        }
+    ],
+    "roles": [
+        {
+            "roleName": "vended",
+            "roleArn": ROLE_ARN,
+            "trustPolicy": {
+                "Version": "2012-10-17",
+                "Statement": [{"Effect": "Allow", "Principal": "*", "Action": ["sts:AssumeRole"]}],
+            },
+            "attachedPolicies": ["Everything"],
+        }
+    ],
+}
 _PORTS = ("master", "volume", "filer", "s3", "admin")
 
 
@@ -137,11 +170,13 @@ def seaweedfs_namespace(seaweedfs_catalog: RestCatalog) -> str:
 
 
 def _start(folder: Path, ports: list[int]) -> subprocess.Popen[bytes]:
+    (folder / "access.json").write_text(json.dumps(_ACCESS))
     # fmt: off
     command = [
         _weed(), "mini", "-dir", str(folder), "-ip", "127.0.0.1", "-ip.bind", "127.0.0.1",
         "-master.telemetry=false", "-webdav=false", "-admin.ui=false", "-s3.port.lance", "0",
         "-volume.preStopSeconds", "0",
+        "-s3.iam.config", str(folder / "access.json"),
         "-bucket", BUCKET, "-tableBucket", TABLE_BUCKET, "-s3.port.iceberg", str(ports[-1]),
     ]
     # fmt: on

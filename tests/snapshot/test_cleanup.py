@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 import frazil
 from frazil import AlreadyConsumed, BadInput
 from frazil.errors import ReservationCancelled, StorageFailed
-from frazil.snapshot.reservation import ended, reservations
+from frazil.snapshot.reservation import ended, now_ms, reservations
 from frazil.snapshot.storage import same_file
 from frazil.testing import FaultyCatalog, MovableClock
 from lakes import Lake, append, ids, plain, referenced, rows, write
@@ -225,7 +225,7 @@ def test_a_renewal_that_a_sweep_overtakes_is_told_and_cannot_be_published(
 
 def test_a_reservation_renewed_just_before_its_end_is_passed_over(any_lake: Lake) -> None:
     table = any_lake.table()
-    clock = MovableClock()
+    clock = MovableClock(now_ms() - 10_000_000)  # a catalog that keeps reservations itself asks a clock of its own
     snapshot = frazil.begin_snapshot(table, ttl=timedelta(minutes=1), clock_ms=clock)
     report = write(table, snapshot, 1)
     clock.advance(10_000)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 
@@ -23,6 +24,8 @@ from pyiceberg.types import LongType, NestedField
 import frazil
 from frazil import AlreadyConsumed, BadInput, CommitConflict, CommitRefused, OutcomeUnknown
 from frazil.errors import ReservationCancelled, ReservationExpired, StorageFailed
+from frazil.snapshot import native_reservation
+from frazil.snapshot.native_reservation import is_offered
 from frazil.snapshot.reservation import reservations
 from frazil.testing import (
     LOST_REPLY,
@@ -488,7 +491,13 @@ def test_a_request_that_arrives_late_lands_once_with_all_its_files(any_lake: Lak
 
         def arrive() -> None:  # … and arrives just before the second one
             late = faulty.commits[0]
-            table.catalog.commit_table(any_lake.again(table), late.requirements, late.updates)
+            fresh = any_lake.again(table)
+            send = (
+                partial(native_reservation.send, fresh)
+                if is_offered(fresh)
+                else partial(table.catalog.commit_table, fresh)
+            )
+            send(late.requirements, late.updates)
 
         faulty.overtake(arrive, nth=2)
         landed = frazil.publish_snapshot(table, snapshot, [report], sleep=no_wait)

@@ -10,6 +10,7 @@ import click
 
 # name -> (module, what `frazil --help` says of it)
 _VERBS = {
+    "catalog": ("frazil.cli.catalog", "Serve an Iceberg REST catalog."),
     "ingest": ("frazil.cli.ingest", "Load files into an Iceberg table: sharded, resumable, one atomic commit."),
     "jobs": ("frazil.cli.jobs", "List ingest jobs, or show one."),
     "sweep": ("frazil.cli.sweep", "Remove files that dead jobs left behind."),

@@ -20,11 +20,12 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.io import FileIO
-from pyiceberg.table import Table
+from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
 from frazil.errors import CommitRefused, OutcomeUnknown
+from frazil.snapshot import native_reservation
 from frazil.snapshot.outcome import NotLanded, Unknown
 
 # Answers that a catalog gives only after it has looked at the request and turned it down.
@@ -70,14 +71,15 @@ class CatalogTable:
                 "begin a new snapshot on the new table"
             )
         # Not `table.refresh()`: that compares with the uuid it held before, which may be neither of the two.
-        self.table.metadata, self.table.metadata_location = fresh.metadata, fresh.metadata_location
+        metadata = native_reservation.with_reservations(fresh) if self._reserves_natively else fresh.metadata
+        self.table.metadata, self.table.metadata_location = metadata, fresh.metadata_location
         self.table.io, self.table.config = fresh.io, fresh.config
         return self.table.metadata
 
     def update(self, requirements: Sequence[Any], updates: Sequence[Any]) -> Accepted | NotLanded | Unknown:
         """Ask the catalog for one atomic update, once."""
         try:
-            response = self.table.catalog.commit_table(self.table, tuple(requirements), tuple(updates))
+            response = self._commit(requirements, updates)
         except CommitFailedException as error:
             return NotLanded(str(error), conflict=True)
         except _REFUSALS as error:
@@ -94,6 +96,15 @@ class CatalogTable:
         self.table.metadata = response.metadata
         self.table.metadata_location = response.metadata_location
         return Accepted()
+
+    def _commit(self, requirements: Sequence[Any], updates: Sequence[Any]) -> CommitTableResponse:
+        if self._reserves_natively:
+            return native_reservation.commit(self.table, requirements, updates)
+        return self.table.catalog.commit_table(self.table, tuple(requirements), tuple(updates))
+
+    @property
+    def _reserves_natively(self) -> bool:
+        return native_reservation.is_offered(self.table)
 
     @property
     def _applies_here(self) -> bool:

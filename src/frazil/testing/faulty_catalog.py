@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from frazil.snapshot import native_reservation
 from frazil.testing.cues import Cues
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from pyiceberg.catalog import Catalog
@@ -53,6 +55,7 @@ class FaultyCatalog:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self._commit = catalog.commit_table
+        self._send = native_reservation.send
         self._cues: Cues[_CommitFault] = Cues()
         self._lock = threading.Lock()
         self._inside = threading.local()
@@ -81,24 +84,32 @@ class FaultyCatalog:
         self._cues.add(_CommitFault(before=rival), table, nth=nth, times=times)
 
     def __enter__(self) -> FaultyCatalog:
-        vars(self.catalog)["commit_table"] = self._commit_table
+        vars(self.catalog)["commit_table"] = partial(self._commit_through, self._commit)
+        native_reservation.send = self._send_through
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         del vars(self.catalog)["commit_table"]
+        native_reservation.send = self._send
 
-    def _commit_table(
-        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    def _send_through(self, table: Table, requirements: Sequence[Any], updates: Sequence[Any]) -> CommitTableResponse:
+        """The other way to the same catalog: for words that PyIceberg does not know."""
+        if table.catalog is not self.catalog:
+            return self._send(table, requirements, updates)
+        return self._commit_through(self._send, table, requirements, updates)
+
+    def _commit_through(
+        self, commit: Callable[..., CommitTableResponse], table: Table, requirements: Any, updates: Any
     ) -> CommitTableResponse:
         if getattr(self._inside, "fault", False):
-            return self._commit(table, requirements, updates)
+            return commit(table, requirements, updates)
         fault = self._cues.take(".".join(table.name())) or _CommitFault()
         landed = False
         try:
             self._suffer(fault.before)
-            response = self._commit(table, requirements, updates)
+            response = commit(table, requirements, updates)
             landed = True
             self._suffer(fault.after)
             return response
