@@ -211,6 +211,22 @@ def test_to_register_over_a_table_one_must_be_allowed_to_write_it(catalog: Guard
     assert catalog.ask(writer, "POST", "namespaces/db/register", request).status_code == 200
 
 
+def test_planning_reads_nothing_outside_the_warehouse_for_a_client_that_names_it(catalog: GuardedCatalog) -> None:
+    snapshot = {
+        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": catalog.backend.clock_ms(), "schema-id": 0,
+        "summary": {"operation": "append"}, "manifest-list": "file:///etc/passwd",
+    }  # fmt: skip
+    updates = [
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1},
+    ]
+    commit = {"requirements": [], "updates": updates}
+    catalog.ask(catalog.root, "POST", "namespaces/db/tables/t", commit).raise_for_status()
+    assert "outside" in assert_refused(
+        catalog.ask(catalog.root, "POST", "namespaces/db/tables/t/plan", {}), 403, "ForbiddenException"
+    )
+
+
 def place_requests(base: str) -> dict[str, tuple[str, str, Any]]:
     """Ways to choose where files lie, by name: method, path, body."""
     commit = "namespaces/db/tables/t"

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from frazil.catalog import pointers
 from frazil.catalog.call import Call, no_content, reply
+from frazil.catalog.confined_io import ConfinedFileIO
 from frazil.catalog.database_tables import TABLE
 from frazil.catalog.document import read_string
 from frazil.catalog.metadata_store import MetadataDocument
@@ -16,13 +17,13 @@ from frazil.catalog.scan_planning import check_plan_id, fetch_tasks, plan_again,
 def plan_table_scan(call: Call) -> Response:
     """Plan a scan; always completed, for what is too big for one reply is left to plan tasks."""
     table = _table(call)
-    return reply(plan_scan(table.metadata, call.document, call.backend.store.storage.file_io(table.location)))
+    return reply(plan_scan(table.metadata, call.document, _io(call, table)))
 
 
 def fetch_planning_result(call: Call) -> Response:
     """The same plan again."""
     table, plan_id = _table(call), decode_segment(call.segments["plan_id"])
-    return reply(plan_again(table.metadata, plan_id, call.backend.store.storage.file_io(table.location)))
+    return reply(plan_again(table.metadata, plan_id, _io(call, table)))
 
 
 def cancel_planning(call: Call) -> Response:
@@ -34,7 +35,11 @@ def cancel_planning(call: Call) -> Response:
 def fetch_scan_tasks(call: Call) -> Response:
     """The files of a plan task."""
     table, task = _table(call), read_string(call.document, "plan-task")
-    return reply(fetch_tasks(table.metadata, task, call.backend.store.storage.file_io(table.location)))
+    return reply(fetch_tasks(table.metadata, task, _io(call, table)))
+
+
+def _io(call: Call, table: MetadataDocument) -> ConfinedFileIO:
+    return ConfinedFileIO(call.backend.store.storage.file_io(table.location), call.backend.settings.roots)
 
 
 def _table(call: Call) -> MetadataDocument:

@@ -13,11 +13,14 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import read_manifest_list
 
 from frazil.catalog.backend import Backend
+from frazil.catalog.confined_io import ConfinedFileIO
 from frazil.catalog.document import Document
+from frazil.catalog.errors import Forbidden, InvalidRequest
 from frazil.catalog.locations import folders_of, lies_in
 from frazil.catalog.metadata_store import MetadataDocument
 
 _LOG = logging.getLogger(__name__)
+_NOT_TO_BE_READ = (FileNotFoundError, Forbidden, InvalidRequest)
 _GC_ENABLED = "gc.enabled"
 
 
@@ -43,7 +46,8 @@ def files_of(backend: Backend, document: MetadataDocument) -> Iterator[str]:
     Files outside the table's own folders stay: a manifest may name anybody's.
     """
     own = folders_of(document.metadata)
-    metadata, io = document.metadata, backend.store.storage.file_io(document.location)
+    metadata = document.metadata
+    io = ConfinedFileIO(backend.store.storage.file_io(document.location), backend.settings.roots)
     seen: set[str] = set()
     collects_garbage = str((metadata.get("properties") or {}).get(_GC_ENABLED, "true")).lower() == "true"
     for location in _found(metadata, io, data=collects_garbage):
@@ -67,12 +71,12 @@ def _found(metadata: Document, io: FileIO, data: bool) -> Iterator[str]:
 def _files_of_snapshot(manifest_list: str, io: FileIO, data: bool) -> Iterator[str]:
     try:
         manifests = list(read_manifest_list(io.new_input(manifest_list)))
-    except FileNotFoundError:
+    except _NOT_TO_BE_READ:
         return
     for manifest in manifests:
         try:
             entries = manifest.fetch_manifest_entry(io, discard_deleted=False) if data else []
-        except FileNotFoundError:
+        except _NOT_TO_BE_READ:
             continue
         for entry in entries:
             yield entry.data_file.file_path
