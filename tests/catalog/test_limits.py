@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 import requests
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frazil.catalog.errors import InvalidRequest
@@ -39,6 +41,27 @@ def test_a_body_is_refused_when_it_is_nested_deeper_than_allowed_and_not_before(
 )
 def test_many_brackets_are_not_deep_nor_are_those_in_texts(flat: bytes) -> None:
     check_nesting(flat, 2)
+
+
+def depth_of(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(depth_of, value.values()), default=0)
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
+
+
+JSON = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text(alphabet='a"\\[]{}\n\u2028'),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet='a"\\[{'), inner, max_size=3),
+)
+
+
+@given(JSON, st.booleans())
+def test_the_depth_that_counts_is_that_of_the_document(document: object, spaced: bool) -> None:
+    depth, body = depth_of(document), orjson.dumps(document, option=orjson.OPT_INDENT_2 if spaced else 0)
+    check_nesting(body, depth)
+    if depth:
+        with pytest.raises(InvalidRequest):
+            check_nesting(body, depth - 1)
 
 
 def test_brackets_after_a_text_with_escapes_count() -> None:

@@ -31,6 +31,8 @@ class Issuer:
     keys: dict[str, Any] = field(default_factory=dict)
     asked: int = 0
     down: bool = False
+    name: str | None = None
+    keys_at: str | None = None
 
     def rotate(self, key_id: str, kind: str = "RS256") -> None:
         """Publish a new key, and no other."""
@@ -44,6 +46,9 @@ class Issuer:
         key = self.keys[key_id]
         algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
         return jwt.encode(said, key, algorithm, {"kid": key_id})
+
+    def described(self) -> dict[str, Any]:
+        return {"issuer": self.name or self.url, "jwks_uri": self.keys_at or f"{self.url}/keys"}
 
     def published(self) -> dict[str, Any]:
         documents = []
@@ -61,9 +66,7 @@ def issuer() -> Iterator[Issuer]:
                 self.send_error(503)
                 return
             running.asked += self.path == "/keys"
-            document = (
-                {"jwks_uri": f"{running.url}/keys"} if self.path.startswith("/.well-known") else running.published()
-            )
+            document = running.described() if self.path.startswith("/.well-known") else running.published()
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(document).encode())
@@ -147,6 +150,22 @@ def test_an_issuer_that_never_answered_is_an_outage_and_not_a_wrong_token(
         tokens.read(issuer.token("first", clock))
     issuer.down = False
     assert tokens.read(issuer.token("first", clock)).subject == "00u1"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"name": "https://another"}, "it calls itself https://another"),
+        ({"keys_at": "file:///etc/passwd"}, "is no http address"),
+    ],
+)
+def test_an_issuer_that_is_not_who_it_should_be_gives_no_keys(
+    issuer: Issuer, tokens: ExternalTokens, clock: MovableClock, wrong: dict[str, str], sentence: str
+) -> None:
+    for name, value in wrong.items():
+        setattr(issuer, name, value)
+    with pytest.raises(ServiceUnavailable, match=sentence):
+        tokens.read(issuer.token("first", clock))
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from frazil.catalog.errors import CatalogError, Forbidden, InvalidRequest
 from frazil.catalog.s3_credentials import S3Store
@@ -154,6 +158,18 @@ def test_the_addresses_of_amazon_are_understood(uri: str, place: S3Place) -> Non
 def test_an_address_that_is_not_surely_amazon_s_is_refused(uri: str) -> None:
     with pytest.raises(Forbidden):
         S3Endpoint().place_of(uri)
+
+
+@given(st.lists(st.sampled_from(["..", ".", "a", "%2e%2e", "%252e", "%2f", "%5c", "\\", "", "t", "t2"]), max_size=6))
+def test_no_spelling_of_a_path_is_signed_that_a_store_could_take_for_another_folder(parts: list[str]) -> None:
+    uri = f"{TABLE}/{'/'.join(parts)}"
+    try:
+        sign(request("GET", uri))
+    except CatalogError:
+        return
+    walked = unquote(unquote(urlsplit(uri).path)).replace("\\", "/")
+    assert posixpath.normpath(walked).startswith("/bucket/wh/db/t")
+    assert posixpath.normpath(walked).removeprefix("/bucket/wh/db/t")[:1] in ("", "/")
 
 
 def test_the_folders_of_a_table_are_its_location_and_those_its_properties_name() -> None:

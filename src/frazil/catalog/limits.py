@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from frazil.catalog.authentication import refusal
 from frazil.catalog.errors import CatalogError, CommitStateUnknown, InvalidRequest, ServiceUnavailable
 
-_ALL_BUT_STRUCTURE: Final = bytes(sign for sign in range(256) if sign not in b'"\\[]{}')
-_STRING: Final = re.compile(rb'"(?:\\.|[^"\\])*"', re.DOTALL)
+_ALL_BUT_STRUCTURE: Final = bytes(sign for sign in range(256) if sign not in b'"[]{}')
+_STRING: Final = re.compile(rb'"[^"]*"')
 _CHANGING: Final = {"POST", "PUT", "DELETE", "PATCH"}
 
 
@@ -119,8 +119,9 @@ def check_nesting(body: bytes, most: int) -> None:
     """Refuse JSON that is nested deeper than `most`, before a parser recurses into it."""
     if body.count(b"[") + body.count(b"{") <= most:
         return
+    without_escapes = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     depth = 0
-    for sign in _STRING.sub(b"", body.translate(None, _ALL_BUT_STRUCTURE)):
+    for sign in _STRING.sub(b"", without_escapes.translate(None, _ALL_BUT_STRUCTURE)):
         if sign in b"[{":
             depth += 1
             if depth > most:

@@ -43,6 +43,8 @@ class ExternalClaims:
 
 def fetch_json(url: str) -> Any:
     """The JSON behind an address. The issuer is configured by whoever runs the server, so its address is trusted."""
+    if not url.startswith(("https://", "http://")):
+        raise ValueError(f"{url} is no http address")
     with urlopen(url, timeout=_SECONDS) as reply:
         return json.loads(reply.read(_LARGEST))
 
@@ -116,7 +118,10 @@ class ExternalTokens:
         self._fetched_ms = self._clock_ms()
         try:
             address = self.issuer.url.rstrip("/") + "/.well-known/openid-configuration"
-            found = self._fetch(self._fetch(address)["jwks_uri"])
+            said = self._fetch(address)
+            if said["issuer"] != self.issuer.url:
+                raise ValueError(f"it calls itself {said['issuer']}")
+            found = self._fetch(said["jwks_uri"])
             self._keys = {key.key_id: key for key in _usable(found["keys"]) if key.key_id}
         except (URLError, OSError, ValueError, KeyError, TypeError) as error:
             if not self._keys:

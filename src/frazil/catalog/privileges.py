@@ -76,11 +76,12 @@ class Privileges:
     def __init__(self, grants: Iterable[tuple[Privilege, Place]]) -> None:
         self.grants: Final = frozenset(grants)
         self._held = {(implied, place) for privilege, place in self.grants for implied in IMPLIED[privilege]}
+        self._everywhere = {privilege for privilege, place in self._held if place == CATALOG}
         self._on_the_way = {above for _, place in self.grants for above in place.and_above()}
 
     def allow(self, privilege: Privilege, place: Place) -> bool:
         """Whether the privilege is held on this place, or on one above it."""
-        if privilege is Privilege.SEE and place in self._on_the_way:
+        if privilege in self._everywhere or (privilege is Privilege.SEE and place in self._on_the_way):
             return True
         return any((privilege, above) in self._held for above in place.and_above())
 

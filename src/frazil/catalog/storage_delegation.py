@@ -49,7 +49,9 @@ class Delegation:
 
     def access(self, principal: Any, delegation: str | None, _location: str, metadata: Document) -> StorageAccess:
         """What goes into a reply with this metadata: of the ways that the client asks for, the first that is offered."""
-        asked = [each.strip().lower() for each in (delegation or "").split(",")]
+        if delegation is None or (self.source is None and self.signer is None):
+            return NOTHING
+        asked = [each.strip().lower() for each in delegation.split(",")]
         folders = self._folders(metadata)
         touch = _first_touch(principal)
         if not folders or touch is None or touch.place.name is None:
