@@ -172,6 +172,14 @@ def test_staging_and_finalising_need_what_creating_needs(catalog: GuardedCatalog
     assert done.status_code == 200, done.text
 
 
+def test_a_name_can_be_granted_before_it_is_there(catalog: GuardedCatalog) -> None:
+    who = catalog.principal("who", (Privilege.MANAGE, Place(("db",), "mine")))
+    made = {name: {"name": name, "schema": SCHEMA} for name in ("mine", "yours")}
+    statuses = [catalog.ask(who, "POST", "namespaces/db/tables", request).status_code for request in made.values()]
+    assert statuses == [200, 403]
+    assert catalog.ask(who, "GET", "namespaces/db/tables/mine").status_code == 200
+
+
 def test_a_transaction_needs_the_privilege_on_every_table_and_changes_none_without(catalog: GuardedCatalog) -> None:
     who = catalog.principal("who", (Privilege.WRITE, TABLE), (Privilege.READ, Place(("db",), "u")))
     change = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"touched": "yes"}}]}

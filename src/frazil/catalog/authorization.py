@@ -21,7 +21,7 @@ class On(Enum):
 
     NAMESPACE = "the namespace, or the catalog where there is none"
     PARENT = "the namespace above, or the catalog"
-    OBJECT = "the table or view"
+    OBJECT = "the table or view, whether it is there or not"
 
 
 NEEDED: Final[dict[str, tuple[Privilege, On]]] = {
@@ -32,8 +32,8 @@ NEEDED: Final[dict[str, tuple[Privilege, On]]] = {
     "dropNamespace": (Privilege.DROP, On.NAMESPACE),
     "updateProperties": (Privilege.WRITE, On.NAMESPACE),
     "listTables": (Privilege.SEE, On.NAMESPACE),
-    "createTable": (Privilege.CREATE, On.NAMESPACE),
-    "registerTable": (Privilege.LOCATE, On.NAMESPACE),
+    "createTable": (Privilege.CREATE, On.OBJECT),
+    "registerTable": (Privilege.LOCATE, On.OBJECT),
     "loadTable": (Privilege.READ, On.OBJECT),
     "tableExists": (Privilege.SEE, On.OBJECT),
     "updateTable": (Privilege.WRITE, On.OBJECT),
@@ -50,14 +50,14 @@ NEEDED: Final[dict[str, tuple[Privilege, On]]] = {
     "cancelPlanning": (Privilege.READ, On.OBJECT),
     "fetchScanTasks": (Privilege.READ, On.OBJECT),
     "listViews": (Privilege.SEE, On.NAMESPACE),
-    "createView": (Privilege.CREATE, On.NAMESPACE),
-    "registerView": (Privilege.LOCATE, On.NAMESPACE),
+    "createView": (Privilege.CREATE, On.OBJECT),
+    "registerView": (Privilege.LOCATE, On.OBJECT),
     "loadView": (Privilege.READ, On.OBJECT),
     "viewExists": (Privilege.SEE, On.OBJECT),
     "replaceView": (Privilege.WRITE, On.OBJECT),
     "dropView": (Privilege.DROP, On.OBJECT),
     "renameView": (Privilege.DROP, On.OBJECT),
-    "setLocation": (Privilege.LOCATE, On.NAMESPACE),
+    "setLocation": (Privilege.LOCATE, On.OBJECT),
 }
 """`setLocation` is no endpoint: it is asked beside the others when a request chooses where files shall lie."""
 
