@@ -126,3 +126,9 @@ def test_every_option_of_the_catalog_is_documented() -> None:
     options = set(re.findall(r"--(?:no-)?([a-z0-9-]+)", help_text)) - {"help"}
     pages = "".join(path.read_text() for path in (CHECKOUT / "docs").glob("catalog*.md"))
     assert {option for option in options if f"--{option}" not in pages and f"--no-{option}" not in pages} == set()
+
+
+def test_the_example_of_the_catalog_s_documents_runs(tmp_path: Path) -> None:
+    (example,) = python_blocks("docs/catalog-documents.md")
+    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -219,10 +219,15 @@ def test_to_register_over_a_table_one_must_be_allowed_to_write_it(catalog: Guard
     assert catalog.ask(writer, "POST", "namespaces/db/register", request).status_code == 200
 
 
-def test_planning_reads_nothing_outside_the_warehouse_for_a_client_that_names_it(catalog: GuardedCatalog) -> None:
+@pytest.mark.parametrize("of", ["somebody else", "another table"])
+def test_planning_reads_nothing_but_the_tables_own_files_for_a_client_that_names_others(
+    catalog: GuardedCatalog, of: str
+) -> None:
+    other = f"{catalog.backend.settings.warehouse}/db/other/metadata/snap-1.avro"
     snapshot = {
         "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": catalog.backend.clock_ms(), "schema-id": 0,
-        "summary": {"operation": "append"}, "manifest-list": "file:///etc/passwd",
+        "summary": {"operation": "append"},
+        "manifest-list": "file:///etc/passwd" if of == "somebody else" else other,
     }  # fmt: skip
     updates = [
         {"action": "add-snapshot", "snapshot": snapshot},

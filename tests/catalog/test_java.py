@@ -224,6 +224,29 @@ class TestTables:
         assert set(world.load().refs()) == {"main", "first"}
 
 
+def test_defaults_and_overrides_of_properties_are_the_clients(
+    world: World, java_iceberg: JavaIceberg, frazil_catalog: FrazilCatalog
+) -> None:
+    kinds = {"default": "default-key1", "override": "override-key3"}
+    options = {f"{what}-{kind}.{key}": f"{kind}" for what in ("table", "view") for kind, key in kinds.items()}
+    client = java_iceberg.catalog(frazil_catalog.uri, **options)
+    asked = {"default-key1": "asked", "override-key3": "asked"}
+    with_properties(client.buildTable(world.named("plain"), world.schema), {}).create()
+    with_properties(client.buildTable(world.named("asked"), world.schema), asked).create()
+    with_properties(
+        client.buildTable(world.named("staged"), world.schema), asked
+    ).createTransaction().commitTransaction()
+    with_properties(
+        client.buildTable(world.named("plain"), world.other_schema), asked
+    ).replaceTransaction().commitTransaction()
+    for name in ("plain", "asked", "staged"):
+        held = client.loadTable(world.named(name)).properties()
+        assert (held["default-key1"], held["override-key3"]) == ("asked", "override")
+    view = client.buildView(world.named("view")).withSchema(world.schema).withQuery("spark", "select 1")
+    held = with_properties(view.withDefaultNamespace(world.namespace), {"override-key3": "asked"}).create().properties()
+    assert (held["default-key1"], held["override-key3"]) == ("default", "override")
+
+
 class TestCommits:
     def test_a_table_evolves(self, world: World, java_iceberg: JavaIceberg) -> None:
         table = world.create()

@@ -13,8 +13,10 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
+from frazil.snapshot.data_file import DataFile, FileContent
 from frazil.snapshot.delete_file import write_position_deletes
-from services.frazil_catalog import FrazilCatalog
+from readers import local_path
+from services.frazil_catalog import FrazilCatalog, Reply
 
 COLUMNS = Schema(NestedField(1, "id", LongType()), NestedField(2, "city", StringType()))
 SPEC = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket"))
@@ -72,3 +74,89 @@ def test_a_plan_is_asked_for_again_cancelled_and_forgotten(
     assert frazil_catalog.ask("GET", f"{path}/nothing").error[:2] == (404, "NoSuchPlanIdException")
     tasks = frazil_catalog.ask("POST", path.replace("/plan", "/tasks"), {"plan-task": "nothing"})
     assert tasks.error[:2] == (404, "NoSuchPlanTaskException")
+
+
+def append(table: Any, first: int) -> None:
+    snapshot = frazil.begin_snapshot(table)
+    frazil.publish_snapshot(table, snapshot, [frazil.write_shard(snapshot, "part-0", [rows(first)], io=table.io)])
+    table.refresh()
+
+
+def test_the_files_of_v3_have_their_row_ids(frazil_catalog: FrazilCatalog, namespace: str) -> None:
+    table = frazil_catalog.catalog().create_table(f"{namespace}.t", COLUMNS, properties={"format-version": "3"})
+    for first in (0, 10, 20):
+        append(table, first)
+    tasks = tasks_of(frazil_catalog, namespace).values()
+    assert sorted(task["data-file"]["first-row-id"] for task in tasks) == [0, 10, 20]
+
+
+def test_a_deletion_vector_takes_the_place_of_older_position_deletes(
+    frazil_catalog: FrazilCatalog, namespace: str
+) -> None:
+    table = frazil_catalog.catalog().create_table(f"{namespace}.t", COLUMNS)
+    append(table, 0)
+    append(table, 10)
+    first, second = tasks_of(frazil_catalog, namespace)
+    old = write_position_deletes(table.io, f"{table.location()}/data/old.parquet", {first: [0], second: [0]})
+    commit_files(table, old)
+    upgrade = [{"action": "upgrade-format-version", "format-version": 3}]
+    assert frazil_catalog.commit(namespace, "t", [], upgrade).status == 200
+    table.refresh()
+    commit_files(table, vector_of(table, first))
+    tasks = tasks_of(frazil_catalog, namespace)
+    assert [one["file-format"] for one in tasks[second]["deletes"]] == ["parquet"]
+    (vector,) = tasks[first]["deletes"]
+    assert (vector["file-format"], vector["referenced-data-file"]) == ("puffin", first)
+    assert (vector["content-offset"], vector["content-size-in-bytes"]) == (4, 40)
+
+
+def vector_of(table: Any, path: str) -> DataFile:
+    """A deletion vector of a data file, described; nobody reads it."""
+    return DataFile(
+        f"{table.location()}/data/vectors.puffin",
+        1,
+        100,
+        content=FileContent.POSITION_DELETES,
+        file_format="PUFFIN",
+        referenced_data_file=path,
+        content_offset=4,
+        content_size_in_bytes=40,
+    )
+
+
+def commit_files(table: Any, *files: DataFile) -> None:
+    snapshot = frazil.begin_snapshot(table)
+    frazil.publish_snapshot(table, snapshot, [frazil.report_files(snapshot, "part-0", files, io=table.io)])
+    table.refresh()
+
+
+def tasks_of(server: FrazilCatalog, namespace: str) -> dict[str, Any]:
+    """The file scan tasks by path, each with its delete files."""
+    reply = server.ask("POST", f"/v1/namespaces/{namespace}/tables/t/plan", {}).document
+    tasks = reply["file-scan-tasks"]
+    for task in tasks:
+        task["deletes"] = [reply["delete-files"][place] for place in task.get("delete-file-references", ())]
+    return {task["data-file"]["file-path"]: task for task in tasks}
+
+
+def test_files_that_are_gone_or_are_no_manifests_are_told_of(frazil_catalog: FrazilCatalog, namespace: str) -> None:
+    table = frazil_catalog.catalog().create_table(f"{namespace}.t", COLUMNS)
+    append(table, 0)
+    (manifest,) = table.current_snapshot().manifests(table.io)
+    for path in (manifest.manifest_path, table.current_snapshot().manifest_list):
+        file = local_path(path)
+        for junk in (b"", b"no Avro", b"Obj\x01" + bytes(60), file.read_bytes()[:-40]):
+            file.write_bytes(junk)
+            code, kind, message = plan(frazil_catalog, namespace).error
+            assert (code, kind) == (400, "BadRequestException")
+            assert path in message
+        file.unlink()
+        assert plan(frazil_catalog, namespace).error == (
+            404,
+            "NotFoundException",
+            f"Failed to open input stream for file: {path}",
+        )
+
+
+def plan(server: FrazilCatalog, namespace: str) -> Reply:
+    return server.ask("POST", f"/v1/namespaces/{namespace}/tables/t/plan", {})

@@ -5,10 +5,12 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from frazil.catalog import pointers
+from frazil.catalog.access import AllowAll
 from frazil.catalog.call import Call, no_content, reply
 from frazil.catalog.confined_io import ConfinedFileIO
 from frazil.catalog.database_tables import TABLE
 from frazil.catalog.document import read_string
+from frazil.catalog.locations import folders_of
 from frazil.catalog.metadata_store import MetadataDocument
 from frazil.catalog.naming import decode_segment
 from frazil.catalog.scan_planning import check_plan_id, fetch_tasks, plan_again, plan_scan
@@ -39,7 +41,10 @@ def fetch_scan_tasks(call: Call) -> Response:
 
 
 def _io(call: Call, table: MetadataDocument) -> ConfinedFileIO:
-    return ConfinedFileIO(call.backend.store.storage.file_io(table.location), call.backend.settings.roots)
+    """The warehouse's files; where access is guarded the table's own alone, or a client could read of others through it."""
+    guarded = not isinstance(call.backend.authorizer, AllowAll)
+    roots = folders_of(table.metadata) if guarded else call.backend.settings.roots
+    return ConfinedFileIO(call.backend.store.storage.file_io(table.location), roots)
 
 
 def _table(call: Call) -> MetadataDocument:
