@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from bench import appends, report
-from bench.ingest import HOMES, LAYOUTS, Measure, measure_all
+from bench.ingest import FRAMES, HOMES, LAYOUTS, Measure, measure_all
 from bench.places import CHECKOUT
 from bench.setup import ensure_environments, ensure_lineitem
 from bench.startup import measure_startup
@@ -46,6 +46,13 @@ def parser() -> argparse.ArgumentParser:
     ingest.add_argument("--only", type=chosen_from(HOMES), default=list(HOMES), help=",".join(HOMES))
     ingest.add_argument("--layouts", type=chosen_from(LAYOUTS), default=list(LAYOUTS), help=",".join(LAYOUTS))
     ingest.add_argument("--name", default="ingest", help="of the result file")
+    frames = commands.add_parser("dataframe", help="write lineitem as a DataFrame, against Iceberg's Java runtime")
+    frames.set_defaults(run=run_ingest)
+    frames.add_argument("--rounds", type=int, default=3)
+    frames.add_argument("--scale", type=float, default=3.0)
+    frames.add_argument("--only", type=chosen_from(FRAMES), default=list(FRAMES), help=",".join(FRAMES))
+    frames.add_argument("--layouts", type=chosen_from(LAYOUTS), default=list(LAYOUTS), help=",".join(LAYOUTS))
+    frames.add_argument("--name", default="dataframe", help="of the result file")
     several = commands.add_parser("appends", help="8 processes append 20 times each to one table")
     several.add_argument("--rounds", type=int, default=1)
     several.add_argument("--only", type=chosen_from(("pyiceberg", "frazil")), default=["pyiceberg", "frazil"])
@@ -53,6 +60,17 @@ def parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="publish 100,000 data files that are already in manifests")
     publish.add_argument("--rounds", type=int, default=3)
     publish.set_defaults(run=run_publish)
+    text = commands.add_parser("text", help="load CSV and JSON lines")
+    text.add_argument("--rounds", type=int, default=3)
+    text.set_defaults(run=run_text)
+    postgres = commands.add_parser("postgres", help="a PostgreSQL table, against COPY by two connections")
+    postgres.add_argument("--rounds", type=int, default=3)
+    postgres.add_argument("--scale", type=float, default=1.0)
+    postgres.set_defaults(run=run_postgres)
+    read = commands.add_parser("read", help="read lineitem into Spark, and write a stream")
+    read.add_argument("--rounds", type=int, default=3)
+    read.add_argument("--scale", type=float, default=1.0)
+    read.set_defaults(run=run_read)
     catalogs = commands.add_parser("catalog", help="catalogs: load, commit, list and create tables")
     catalogs.add_argument("--rounds", type=int, default=3)
     catalogs.add_argument("--seconds", type=float, default=2.0, help="of each operation of each contender, each round")
@@ -82,6 +100,7 @@ def run_all(arguments: argparse.Namespace) -> None:
         return
     run_appends(argparse.Namespace(only=["pyiceberg", "frazil"], rounds=1))
     run_publish(argparse.Namespace(rounds=3))
+    run_postgres(argparse.Namespace(rounds=3, scale=1.0))
     run_encoding(arguments)
 
 
@@ -117,6 +136,26 @@ def run_publish(arguments: argparse.Namespace) -> None:
     console.print(f"kept in {save('publish', result)}")
 
 
+def run_postgres(arguments: argparse.Namespace) -> None:
+    from bench.postgres import measure_postgres  # imports the drivers, which the other benchmarks do not need
+
+    result = measure_postgres(arguments.scale, arguments.rounds)
+    floor, ours = result["medians"]["floor"], result["medians"]["frazil"]
+    console.print(f"COPY by two connections: {floor:.2f} s; frazil ingest: {ours:.2f} s, {result['ratio']:.2f} x")
+    console.print(f"kept in {save('postgres', result)}")
+
+
+def run_read(arguments: argparse.Namespace) -> None:
+    from bench.read import measure_read, sources_in  # imports Frazil, as above
+
+    result = measure_read(sources_in(ensure_lineitem(arguments.scale)), arguments.rounds)
+    for name, seconds in result["medians"].items():
+        console.print(f"{name}: {seconds:.2f} s")
+    for name, milliseconds in result["micro-batch"].items():
+        console.print(f"micro-batch, {name}: {milliseconds:.0f} ms")
+    console.print(f"kept in {save('read', result)}")
+
+
 def run_catalogs(arguments: argparse.Namespace) -> None:
     from bench.catalog import measure_catalogs, show  # imports Frazil, as above
 
@@ -129,6 +168,12 @@ def run_encoding(_: argparse.Namespace) -> None:
     from bench.manifest_encoding import main as measure_encoding  # imports Frazil, as above
 
     measure_encoding()
+
+
+def run_text(arguments: argparse.Namespace) -> None:
+    from bench.text_ingest import main as measure_text  # imports DuckDB, as above
+
+    measure_text(ensure_lineitem(3.0), arguments.rounds)
 
 
 def save(name: str, content: dict[str, Any]) -> Path:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("unpartitioned", "month")
 HOMES = {"floor": PEERS, "pyiceberg": PEERS, "polars": PEERS, "daft": PEERS, "spark35": SPARK35, "frazil": OWN}
+FRAMES = {"spark35": SPARK35, "frame": OWN}
+"""Who writes a DataFrame, by the same plan: Spark reads the files and hands the rows to the sink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Ended:
 
 
 def run_contender(contender: str, task: Task) -> Ended:
-    command = [str(interpreter(HOMES[contender])), "-m", f"bench.contenders.{contender}", task.to_json()]
+    command = [str(interpreter((HOMES | FRAMES)[contender])), "-m", f"bench.contenders.{contender}", task.to_json()]
     before = machine_cpu_seconds()
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         watch = TreeWatch(process.pid)

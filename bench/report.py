@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FLOOR = "floor"
 FRAZIL = "frazil"
+FRAZIL_FRAME = "frame warm"
 HEADINGS = ("contender", "median s", "range", "x floor", "x frazil", "session s", "peak MB", "files", "MB", "others")
 CAPTION = (
     "x frazil: how many times as long as Frazil's job; peak MB: PSS of the process tree; "
@@ -97,7 +98,7 @@ def layout_table(layout: str, found: list[Line]) -> Table:
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "contender" else "right", no_wrap=True)
     for one in sorted(found, key=lambda one: one.median or float("inf")):
-        table.add_row(*cells(one, medians.get(FLOOR), medians.get(FRAZIL)))
+        table.add_row(*cells(one, medians.get(FLOOR), medians.get(FRAZIL) or medians.get(FRAZIL_FRAME)))
     return table
 
 

@@ -82,7 +82,7 @@ class Frazil:
     def ended(self, process: subprocess.Popen[bytes]) -> Ran:
         """Wait for a started command, and for everything that it started."""
         code = process.wait(300)
-        wait_until(lambda: not self.processes(), _Never(), 60)
+        wait_until(lambda: not self.processes(), Patient(), 60)
         return Ran(code, (self.home / "out").read_text(), (self.home / "err").read_text())
 
     def run(
@@ -146,13 +146,23 @@ class Frazil:
         return any(path.endswith(".parquet") for path in self.stored())
 
 
-class _Never:
+class Patient:
     """A process that does not end, for waits that are about something else."""
 
-    args = "everything that was started"
+    args = "something else than a process"
 
     def poll(self) -> None:
         return None
+
+
+def said_once(ran: Ran) -> str:
+    """The one sentence about the failure, which scripts and people are told alike."""
+    told = [line for line in ran.err.splitlines() if line.startswith("frazil: ")]
+    message = ran.document["message"]
+    assert told == [f"frazil: {message}"]
+    assert "\n" not in message
+    assert "Traceback" not in ran.err
+    return str(message)
 
 
 def together(works: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -219,8 +229,9 @@ def frazil(
     def here(arguments: Sequence[str]) -> Ran:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("FRAZIL_STATE", str(tmp_path / "state"))
-        monkeypatch.setattr("frazil.spark.ingest.start_session", lambda *_: request.getfixturevalue("spark"))
-        monkeypatch.setattr("frazil.spark.ingest.stop_session", lambda _: None)
+        for runner in ("ingest", "ingest_frame"):
+            monkeypatch.setattr(f"frazil.spark.{runner}.start_session", lambda *_: request.getfixturevalue("spark"))
+            monkeypatch.setattr(f"frazil.spark.{runner}.stop_session", lambda _: None)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         capfd.readouterr()
         try:

@@ -7,6 +7,7 @@ pytest_plugins = [
     "services.java_iceberg",
     "lakes",
     "commands",
+    "databases",
     "guards",
     "guarded",
 ]

@@ -17,11 +17,12 @@ BELOW: dict[str, set[str]] = {
     "settings": {"errors", "steps"},
     "snapshot": {"errors", "steps", "settings"},
     "catalog": {"errors", "steps", "settings"},
+    "scan": {"errors", "steps", "settings", "snapshot"},
     "sources": {"errors", "steps", "settings", "snapshot"},
     "jobs": {"errors", "steps", "settings", "snapshot"},
     "testing": {"errors", "steps", "settings", "snapshot", "sources", "jobs"},
-    "spark": {"errors", "steps", "settings", "snapshot", "sources", "jobs"},
-    "cli": {"errors", "steps", "settings", "snapshot", "sources", "jobs", "spark", "catalog"},
+    "spark": {"errors", "steps", "settings", "snapshot", "scan", "sources", "jobs"},
+    "cli": {"errors", "steps", "settings", "snapshot", "scan", "sources", "jobs", "spark", "catalog"},
 }
 """What each part stands on. The package's own `__init__` re-exports and stands on nothing that is checked here."""
 
@@ -61,7 +62,9 @@ def test_a_file_imports_what_lies_below_its_part_and_nothing_else(path: Path) ->
     assert parts_imported(path) <= BELOW[part] | {part}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if part_of(path) == "snapshot"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if part_of(path) in ("snapshot", "scan")], ids=lambda path: path.name
+)
 def test_the_protocol_knows_no_engine_and_no_server(path: Path) -> None:
     assert not {name.split(".")[0] for name in imported(path)} & NOT_IN_THE_PROTOCOL
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -40,6 +42,20 @@ def test_the_library_page_s_example_runs(tmp_path: Path) -> None:
     program = "\n".join([f"WAREHOUSE = {str(tmp_path)!r}", setup, batches, example, finish])
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_example_of_a_format_runs(frazil: Frazil) -> None:
+    page = (CHECKOUT / "docs" / "formats.md").read_text()
+    examples = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 5
+    frazil.home.mkdir(exist_ok=True)
+    for example in examples:
+        prepare, command = example.strip().split("\n")
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        subprocess.run(prepare, shell=True, cwd=frazil.home, env={**os.environ, "PATH": path}, check=True)
+        program, *arguments = shlex.split(command)
+        ran = frazil.here(*arguments, "--root", frazil.root)
+        assert (program, ran.code) == ("frazil", 0), ran.err
 
 
 def python_free(document: str) -> str:

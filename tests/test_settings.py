@@ -62,10 +62,16 @@ def test_settings_survive_the_jobs_log_but_secrets_do_not_enter_it() -> None:
         summary={"batch": "7"},
         spark_conf={"spark.executor.memory": "2g"},
         shard_bytes=5,
+        format="csv",
+        options={"delimiter": ";", "schema": "id bigint"},
     )
     assert IngestSettings.from_document(json.loads(json.dumps(settings.to_document()))) == settings
     secret = IngestSettings(
-        ("a",), "db.t", CatalogSettings(name="c"), spark_conf={"spark.hadoop.fs.s3a.secret.key": "hush"}
+        ("a",),
+        "db.t",
+        CatalogSettings(name="c"),
+        spark_conf={"spark.hadoop.fs.s3a.secret.key": "hush"},
+        options={"password": "hush"},
     )
     assert "hush" not in json.dumps(secret.to_document())
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from frazil.errors import (
         AlreadyConsumed,
         BadInput,
+        BatchAlreadyLanded,
         CommitConflict,
         CommitRefused,
         FrazilError,
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
         SchemaMismatch,
         WriteFailed,
     )
+    from frazil.snapshot.batch_progress import NumberedBatch
     from frazil.snapshot.cleanup import Sweep, sweep
     from frazil.snapshot.data_file import DataFile, FileContent
     from frazil.snapshot.descriptor import DistributedSnapshot
     from frazil.snapshot.manifest import ManifestWriter
     from frazil.snapshot.manifest_file import ManifestContent, ManifestFile
     from frazil.snapshot.outcome import Landed
+    from frazil.snapshot.overwrite_scope import MatchingRows, TouchedPartitions, WholeTable
     from frazil.snapshot.publish_snapshot import publish_snapshot
     from frazil.snapshot.report import Report
     from frazil.snapshot.reservation import begin_snapshot, cancel, renew
@@ -33,6 +36,7 @@ _HOMES = {
     "frazil.errors": (
         "AlreadyConsumed",
         "BadInput",
+        "BatchAlreadyLanded",
         "CommitConflict",
         "CommitRefused",
         "FrazilError",
@@ -43,12 +47,14 @@ _HOMES = {
         "SchemaMismatch",
         "WriteFailed",
     ),
+    "frazil.snapshot.batch_progress": ("NumberedBatch",),
     "frazil.snapshot.cleanup": ("Sweep", "sweep"),
     "frazil.snapshot.data_file": ("DataFile", "FileContent"),
     "frazil.snapshot.descriptor": ("DistributedSnapshot",),
     "frazil.snapshot.manifest": ("ManifestWriter",),
     "frazil.snapshot.manifest_file": ("ManifestContent", "ManifestFile"),
     "frazil.snapshot.outcome": ("Landed",),
+    "frazil.snapshot.overwrite_scope": ("MatchingRows", "TouchedPartitions", "WholeTable"),
     "frazil.snapshot.publish_snapshot": ("publish_snapshot",),
     "frazil.snapshot.report": ("Report",),
     "frazil.snapshot.reservation": ("begin_snapshot", "cancel", "renew"),
@@ -59,6 +65,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AlreadyConsumed",
     "BadInput",
+    "BatchAlreadyLanded",
     "CommitConflict",
     "CommitRefused",
     "DataFile",
@@ -69,7 +76,9 @@ __all__ = [
     "ManifestContent",
     "ManifestFile",
     "ManifestWriter",
+    "MatchingRows",
     "NotLanded",
+    "NumberedBatch",
     "OutcomeUnknown",
     "Report",
     "ReservationCancelled",
@@ -77,6 +86,8 @@ __all__ = [
     "SchemaMismatch",
     "SnapshotWriter",
     "Sweep",
+    "TouchedPartitions",
+    "WholeTable",
     "WriteFailed",
     "begin_snapshot",
     "cancel",

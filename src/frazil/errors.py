@@ -4,6 +4,7 @@
     ├── BadInput                 the user's input cannot be used; nothing was written
     │   ├── SourceNotFound       no such file, folder or pattern
     │   ├── SourceUnreadable     a source file is there but damaged or not of its format
+    │   │   └── SourceInterrupted  the connection to a source broke while it was read
     │   ├── SchemaMismatch       a source does not fit the table, or two sources clash
     │   ├── UnknownColumn        a partition field or option names a column that is not there
     │   └── UnknownJob           no job of that name is kept here
@@ -11,6 +12,7 @@
     │   ├── CommitConflict       another writer moved the ref first, and the policy (or the retry budget) says stop
     │   ├── CommitRefused        the catalog looked at the commit and will never accept it
     │   ├── WriteFailed          a shard could not be written
+    │   ├── BatchAlreadyLanded   this batch of a stream is in the table already, by an earlier commit
     │   ├── StorageFailed        the warehouse cannot be written or read
     │   ├── Interrupted          the user stopped the run
     │   └── ReservationGone      the right to publish is no longer held
@@ -51,6 +53,12 @@ class SourceUnreadable(BadInput):
     exit_code = 1
 
 
+class SourceInterrupted(SourceUnreadable):
+    """The connection to a source broke while it was read."""
+
+    retryable = True
+
+
 class SchemaMismatch(BadInput):
     """A source does not fit the table, or two sources clash."""
 
@@ -82,6 +90,10 @@ class WriteFailed(NotLanded):
     """A shard could not be written."""
 
     retryable = True
+
+
+class BatchAlreadyLanded(NotLanded):
+    """This batch of a stream is in the table already, by an earlier commit. This one's files are spare."""
 
 
 class StorageFailed(NotLanded):

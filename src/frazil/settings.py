@@ -76,9 +76,14 @@ class IngestSettings:
     summary: Mapping[str, str] = field(default_factory=dict)
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     shard_bytes: int | None = None
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    tables: str | None = None
+    query: str | None = None
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_document(self) -> dict[str, Any]:
-        """As JSON values, for the job's log. Spark settings that look like secrets stay out: a resume names them again."""
+        """As JSON values, for the job's log. Credentials, and settings that look like it, stay out: a resume names them again."""
         return {
             "sources": list(self.sources),
             "table": self.table,
@@ -90,8 +95,12 @@ class IngestSettings:
             "conflict": self.conflict,
             "format-version": self.format_version,
             "summary": dict(self.summary),
-            "spark-conf": {key: value for key, value in self.spark_conf.items() if not _SECRET.search(key)},
+            "spark-conf": _without_secrets(self.spark_conf),
             "shard-bytes": self.shard_bytes,
+            "format": self.format,
+            "options": _without_secrets(self.options),
+            "tables": self.tables,
+            "query": self.query,
         }
 
     @classmethod
@@ -110,6 +119,10 @@ class IngestSettings:
             summary=document["summary"],
             spark_conf=document["spark-conf"],
             shard_bytes=document["shard-bytes"],
+            format=document.get("format"),
+            options=document.get("options", {}),
+            tables=document.get("tables"),
+            query=document.get("query"),
         )
 
 
@@ -119,6 +132,10 @@ def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
         return Path(chosen).expanduser().resolve()
     base = environment.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(base).expanduser() / "frazil"
+
+
+def _without_secrets(pairs: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in pairs.items() if not _SECRET.search(key)}
 
 
 def _pyiceberg_has_default() -> bool:

@@ -7,6 +7,8 @@ compares one module constant with None and returns.
     FRAZIL_CRASH_AT=write:manifest-written#3   ... the third time
     FRAZIL_CRASH_MARK=/a/file/to/be/made       only if this file is not there yet; it is made just before the end,
                                                so that a retried task passes and the test sees the crash did happen
+    FRAZIL_CRASH_WITH=/a/file                  with the numbers of processes that are ended just before this one: those
+                                               on whose behalf it works, such as the Spark driver
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Final
 
 CRASH_AT: Final = "FRAZIL_CRASH_AT"
 CRASH_MARK: Final = "FRAZIL_CRASH_MARK"
+CRASH_WITH: Final = "FRAZIL_CRASH_WITH"
 
 STEPS: Final[dict[str, str]] = {
     "reserve:begun": "the table is loaded; the reservation is not in it yet",
@@ -69,6 +72,8 @@ def _pass_step(name: str, target: tuple[str, int]) -> None:
         raise ValueError(f"no step is named {name!r}: add it to frazil.steps.STEPS")
     _passes[name] += 1
     if (name, _passes[name]) == target and _leave_mark(os.environ.get(CRASH_MARK)):
+        for pid in _companions(os.environ.get(CRASH_WITH)):
+            os.kill(pid, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -81,6 +86,10 @@ def _leave_mark(path: str | None) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def _companions(path: str | None) -> list[int]:
+    return [] if path is None else [int(word) for word in Path(path).read_text().split()]
 
 
 _TARGET: Final = _parse_target(os.environ.get(CRASH_AT))

@@ -13,19 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil.spark.ingest as ingest_module
-from commands import Frazil, Ran, parquet
+from commands import Frazil, Ran, parquet, said_once
 from frazil.errors import OutcomeUnknown
 from frazil.snapshot.publish_snapshot import publish_snapshot
-
-
-def said_once(ran: Ran) -> str:
-    """The one sentence about the failure, which scripts and people are told alike."""
-    told = [line for line in ran.err.splitlines() if line.startswith("frazil: ")]
-    message = ran.document["message"]
-    assert told == [f"frazil: {message}"]
-    assert "\n" not in message
-    assert "Traceback" not in ran.err
-    return str(message)
 
 
 def nothing_left(frazil: Frazil, *, table: bool = False) -> None:

@@ -159,7 +159,7 @@ def says(frazil: Frazil, words: str) -> bool:
 
 
 MOMENTS: dict[str, Callable[[Frazil], bool]] = {
-    "planning": lambda frazil: says(frazil, "reading footers"),
+    "planning": lambda frazil: says(frazil, "looking at the sources"),
     "starting Spark": lambda frazil: says(frazil, "starting Spark") and bool(frazil.processes("SparkSubmit")),
     "writing": lambda frazil: frazil.data_is_being_written(),
 }

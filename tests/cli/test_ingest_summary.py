@@ -11,7 +11,7 @@ from commands import Frazil, parquet
 from frazil.cli.ingest_summary import render
 from frazil.settings import CatalogSettings
 from frazil.spark.ingest_result import IngestResult
-from readers import _duckdb
+from readers import duckdb_connection
 
 
 def line(text: str, name: str) -> str:
@@ -26,7 +26,7 @@ def test_the_lines_for_duckdb_and_pyiceberg_give_the_rows(frazil: Frazil, branch
     source = parquet(frazil.home / "a.parquet", 100)
     assert frazil.here("ingest", source, "db.t", "--root", root).code == 0
     out = frazil.here("ingest", source, "db.t", "--root", root, "--branch", branch).out
-    assert _duckdb().cursor().execute(line(out, "DuckDB")).fetchall() == [(200,)]
+    assert duckdb_connection().cursor().execute(line(out, "DuckDB")).fetchall() == [(200,)]
     assert eval(line(out, "PyIceberg"), {"load_catalog": load_catalog}).num_rows == 200
 
 

@@ -34,10 +34,17 @@ def test_without_a_terminal_there_are_plain_whole_lines() -> None:
     ]
 
 
+def test_rows_that_are_not_known_beforehand_are_left_out() -> None:
+    stream = io.StringIO()
+    with TerminalProgress(stream) as progress:
+        progress.planned("20240101-000000-123abcd", 0, 9_000_000, 12)
+    assert stream.getvalue().startswith("job 20240101-000000-123abcd: 9.0 MB in 12 shards (")
+
+
 def test_without_a_terminal_the_phases_are_on_stderr_and_the_summary_on_stdout(frazil: Frazil) -> None:
     ran = frazil.here("ingest", parquet(frazil.home / "a.parquet"), "db.t", "--root", frazil.root)
     phases = [line.removeprefix("frazil: ") for line in ran.err.splitlines() if line.startswith("frazil: ")]
-    assert phases == ["reading footers", "starting Spark", "writing", "publishing"]
+    assert phases == ["looking at the sources", "starting Spark", "writing", "publishing"]
     assert "\x1b" not in ran.err + ran.out
     assert ran.out.startswith("db.t: 1,000 rows in 2 files")
 

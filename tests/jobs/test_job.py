@@ -60,6 +60,12 @@ def test_resuming_counts_the_runs_and_keeps_what_was_accepted() -> None:
     assert (job.runs, list(job.accepted), job.state) == (3, ["a"], State.WRITING)
 
 
+def test_a_job_that_starts_over_has_new_shards_and_no_report() -> None:
+    job = planned().apply(Event.SHARD_ACCEPTED, report("a")).apply(Event.RESUMED)
+    anew = job.apply(Event.STARTED_OVER, {"a": {}, "c": {}})
+    assert (anew.missing, anew.accepted, anew.runs, anew.declared.snapshot) == (["a", "c"], {}, 2, SNAPSHOT)
+
+
 def test_a_note_says_why_and_a_resume_clears_it() -> None:
     done = planned().apply(Event.SHARD_ACCEPTED, report("a")).apply(Event.SHARD_ACCEPTED, report("b"))
     unknown = done.apply(Event.PUBLISHING).apply(Event.OUTCOME_UNKNOWN, "no answer")

@@ -39,6 +39,13 @@ def test_what_was_recorded_is_there_when_it_is_opened_again(store: JobStore) -> 
     assert store.read("j").runs == 2
 
 
+def test_the_shards_of_a_job_that_started_over_are_there_when_it_is_opened_again(store: JobStore) -> None:
+    with store.create("j") as log:
+        log.record(Event.PLANNED, PLAN)
+        log.record(Event.STARTED_OVER, {"x": {"kind": "of its own"}})
+    assert store.read("j").declared.shards == {"x": {"kind": "of its own"}}
+
+
 def test_an_event_is_on_disk_when_record_returns(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     whole = os.fsync

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from frazil.errors import BadInput
-from frazil.spark.session import start_session, with_task_retries
+from frazil.spark.session import _set_worker_environment, start_session, with_task_retries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,3 +58,17 @@ def test_workers_run_this_interpreter_and_ctrl_c_stays_ours(spark: SparkSession)
 
     assert set(spark.sparkContext.parallelize(range(2), 2).map(interpreter).collect()) == {sys.executable}
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_workers_keep_the_memory_they_have(spark: SparkSession) -> None:
+    def purge_delay(_: int) -> str | None:
+        return os.environ.get("MIMALLOC_PURGE_DELAY")
+
+    assert set(spark.sparkContext.parallelize(range(2), 2).map(purge_delay).collect()) == {"-1"}
+
+
+def test_a_users_own_settings_of_the_allocator_stay(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark.sparkContext, "environment", {"MIMALLOC_PURGE_DELAY": "10"})
+    monkeypatch.setenv("MIMALLOC_ALLOW_LARGE_OS_PAGES", "0")
+    _set_worker_environment(spark)
+    assert spark.sparkContext.environment == {"MIMALLOC_PURGE_DELAY": "10", "MIMALLOC_ALLOW_LARGE_OS_PAGES": "0"}

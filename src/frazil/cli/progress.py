@@ -50,11 +50,11 @@ class TerminalProgress:
             self._console.print(f"frazil: {text}", highlight=False, soft_wrap=True)
 
     def planned(self, job_id: str, rows: int, size: int, shards: int) -> None:
-        """The work is known; the bar fills by bytes, as row counts differ in weight."""
+        """The work is known; the bar fills by bytes, as row counts differ in weight (and text does not tell its own)."""
         self._total = {"rows": rows, "bytes": size, "shards": shards}
         self._bar.update(self._task, total=max(size, 1), completed=0, detail=self._detail())
         self._console.print(
-            f"job {job_id}: {rows:,} rows, {human_bytes(size)} in {shards} shards "
+            f"job {job_id}: {f'{rows:,} rows, ' if rows else ''}{human_bytes(size)} in {shards} shards "
             f"(if it is killed: frazil ingest --resume {job_id})",
             highlight=False,
             soft_wrap=True,
@@ -69,8 +69,9 @@ class TerminalProgress:
 
     def _detail(self) -> str:
         total = self._total
+        rows = f"{self._rows:,}/{total['rows']:,}" if total["rows"] else f"{self._rows:,}"
         return (
-            f"{self._rows:,}/{total['rows']:,} rows  {human_bytes(self._bytes)}/{human_bytes(total['bytes'])}  "
+            f"{rows} rows  {human_bytes(self._bytes)}/{human_bytes(total['bytes'])}  "
             f"{self._done}/{total['shards']} shards"
         )
 

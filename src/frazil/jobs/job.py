@@ -42,6 +42,8 @@ class Job:
             raise FrazilError(f"job {self.id} cannot be published: shards {', '.join(self.missing)} have no report")
         if event is Event.RESUMED:
             return replace(changed, runs=self.runs + 1, note="")
+        if event is Event.STARTED_OVER:
+            return replace(changed, plan=replace(self.declared, shards=detail), accepted={}, note="")
         if event is Event.SHARD_ACCEPTED:
             return replace(changed, accepted=self._accept(detail))
         return replace(changed, note=str(detail or ""), conflicted=self.conflicted or event is Event.CONFLICTED)

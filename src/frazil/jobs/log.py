@@ -152,6 +152,8 @@ def _encode(event: Event, detail: Any) -> dict[str, Any]:
             "shards": {name: dict(shard) for name, shard in detail.shards.items()},
             "request": dict(detail.request),
         }
+    if event is Event.STARTED_OVER:
+        return {"shards": {name: dict(shard) for name, shard in detail.items()}}
     if event is Event.SHARD_ACCEPTED:
         return {"report": json.loads(detail.to_json())}
     return {"detail": detail}
@@ -164,6 +166,8 @@ def _decode(event: Event, document: dict[str, Any]) -> Any:
             shards=document["shards"],
             request=document["request"],
         )
+    if event is Event.STARTED_OVER:
+        return document["shards"]
     if event is Event.SHARD_ACCEPTED:
         return Report.from_json(json.dumps(document["report"]))
     return document["detail"]

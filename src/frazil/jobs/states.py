@@ -30,6 +30,7 @@ class Event(StrEnum):
 
     PLANNED = "planned"
     RESUMED = "resumed"
+    STARTED_OVER = "started-over"
     SHARD_ACCEPTED = "shard-accepted"
     PUBLISHING = "publishing"
     LANDED = "landed"
@@ -45,6 +46,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     State.WRITING: {
         Event.RESUMED: State.WRITING,
+        Event.STARTED_OVER: State.WRITING,
         Event.SHARD_ACCEPTED: State.WRITING,
         Event.PUBLISHING: State.PUBLISHING,
         Event.FAILED: State.FAILED,

@@ -14,7 +14,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
-from pyiceberg.table.update import AddSnapshotUpdate, RemovePropertiesUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import AddSnapshotUpdate, RemovePropertiesUpdate, SetPropertiesUpdate, SetSnapshotRefUpdate
 
 from frazil.errors import BadInput
 from frazil.snapshot.descriptor import DistributedSnapshot
@@ -41,10 +41,18 @@ class Contribution:
         """Whether rows of earlier snapshots are deleted."""
         return "added-delete-files" in self.counts
 
+    def joined_by(self, other: Contribution) -> Contribution:
+        """Both together."""
+        return Contribution(
+            manifests=self.manifests + other.manifests,
+            counts=merge_counts([self.counts, other.counts]),
+            partitions=self.partitions | other.partitions,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The files of the parent that an overwrite takes out: manifests that say so, and what they count."""
+    """What an overwrite carries over of the parent, with manifests that say which files it takes out, and their counts."""
 
     manifests: tuple[ManifestFile, ...]
     counts: Mapping[str, int]
@@ -56,6 +64,7 @@ class Plan:
 
     snapshot: Snapshot
     asserted_head: int | None
+    planned_on: tuple[int, int]  # when the metadata was last updated, and how many snapshots it had
     requirements: tuple[Any, ...]
     updates: tuple[Any, ...] = field(repr=False)
 
@@ -107,8 +116,12 @@ def assemble(
     attempt: int,
     now_ms: int,
     properties: Mapping[str, str],
+    table_properties: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Write the manifest list for this head of the table and say what to ask the catalog for."""
+    """Write the manifest list for this head of the table and say what to ask the catalog for.
+
+    `properties` go into the snapshot's summary, `table_properties` into the table by the same update.
+    """
     parent_id = head_of(metadata, snapshot.ref)
     sequence_number = metadata.next_sequence_number()
     first_row_id = (metadata.next_row_id or 0) if isinstance(metadata, TableMetadataV3) else None
@@ -138,11 +151,13 @@ def assemble(
     return Plan(
         snapshot=added,
         asserted_head=head,
+        planned_on=(metadata.last_updated_ms, len(metadata.snapshots)),
         requirements=(assert_table(metadata), assert_ref(snapshot.ref, head)),
         updates=(
             AddSnapshotUpdate(snapshot=added),
             _point_ref(metadata, snapshot),
             RemovePropertiesUpdate(removals=[snapshot.reservation_key]),
+            *([SetPropertiesUpdate(updates=dict(table_properties))] if table_properties else []),
         ),
     )
 

@@ -25,12 +25,14 @@ from frazil.errors import (
     StorageFailed,
 )
 from frazil.errors import NotLanded as NotLandedError
+from frazil.snapshot.batch_progress import NumberedBatch, check_batch
 from frazil.snapshot.commit import Contribution, Plan, Removal, assemble, gather, live_manifests
 from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.manifest import ManifestFile
 from frazil.snapshot.manifest_merge import ManifestMerger
 from frazil.snapshot.outcome import Landed, NotLanded, Unknown
-from frazil.snapshot.overwrite import remove_all
+from frazil.snapshot.overwrite import Replacement
+from frazil.snapshot.overwrite_scope import Overwrite, WholeTable
 from frazil.snapshot.report import Report
 from frazil.snapshot.reservation import asserted_head, check_reservation, head_of, now_ms
 from frazil.snapshot.retry import RetryPolicy
@@ -51,42 +53,76 @@ def publish_snapshot(
     reports: Iterable[Report],
     *,
     summary: Mapping[str, str] | None = None,
-    overwrite: bool = False,
+    overwrite: bool | Overwrite = False,
     conflict: ConflictPolicy = "rebase",
+    batch: NumberedBatch | None = None,
     clock_ms: Callable[[], int] = now_ms,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Landed:
     """Make everything in `reports` visible in `table` at one instant, and say that it landed.
 
     Appends rebase onto whatever other writers have published meanwhile, under the table's `commit.retry.*` bounds;
-    `conflict="abort"` gives up at the first conflict. An `overwrite` replaces all rows of the branch and, like a commit
-    with delete files, never rebases: it raises CommitConflict if the branch moved since `begin_snapshot`.
+    `conflict="abort"` gives up at the first conflict. A commit with delete files never rebases: it raises CommitConflict
+    if the branch moved since `begin_snapshot`.
+
+    An `overwrite` replaces the branch's rows: all of them (`WholeTable`, or True), those of the partitions that the
+    reports are in (`TouchedPartitions`), or those that a filter takes (`MatchingRows`). Files that a filter takes only
+    in part are written again, here, without the rows it takes; that all new rows match the filter is for the writers to
+    see to. It raises CommitConflict if any file among those it replaces came or went since `begin_snapshot`.
+
+    A numbered `batch` is published once: BatchAlreadyLanded if it, or a later one of its query, is in the table.
 
     Anything but `Landed` is an error with a type of its own, so that no caller can overlook it: NotLanded and its kinds
     (AlreadyConsumed, CommitConflict, CommitRefused, ReservationExpired …) when it is proven that nothing changed, and
     OutcomeUnknown when it cannot be told; then no file has been deleted and calling again is safe.
     """
-    if conflict not in ("rebase", "abort"):
-        raise BadInput(f"conflict is {conflict!r}, but it must be 'rebase' or 'abort'")
-    check_summary(snapshot.name, summary or {})
-    publisher = _Publisher(
-        target=CatalogTable(table),
-        snapshot=snapshot,
-        contribution=gather(snapshot, reports),
-        summary=dict(summary or {}),
+    publisher = publisher_of(
+        table,
+        snapshot,
+        reports,
+        summary=summary,
         overwrite=overwrite,
         conflict=conflict,
+        batch=batch,
         clock_ms=clock_ms,
     )
     waits = RetryPolicy.from_properties(table.metadata.properties).waits(time.monotonic, random.random)
     try:
+        publisher.settle()
         landed = _until_it_lands(publisher, waits, sleep)
     except (BadInput, NotLandedError) as error:
         raise publisher.proven(error) from error.__cause__
     return publisher.finish(landed)
 
 
-def _until_it_lands(publisher: _Publisher, waits: Iterator[float], sleep: Callable[[float], None]) -> Landed:
+def publisher_of(
+    table: Table,
+    snapshot: DistributedSnapshot,
+    reports: Iterable[Report],
+    *,
+    summary: Mapping[str, str] | None = None,
+    overwrite: bool | Overwrite = False,
+    conflict: ConflictPolicy = "rebase",
+    batch: NumberedBatch | None = None,
+    clock_ms: Callable[[], int] = now_ms,
+) -> Publisher:
+    """All that one call of `publish_snapshot` starts from, checked."""
+    if conflict not in ("rebase", "abort"):
+        raise BadInput(f"conflict is {conflict!r}, but it must be 'rebase' or 'abort'")
+    check_summary(snapshot.name, summary or {})
+    return Publisher(
+        target=CatalogTable(table),
+        snapshot=snapshot,
+        contribution=gather(snapshot, reports),
+        summary={**(summary or {}), **(batch.summary if batch else {})},
+        overwrite=(WholeTable() if overwrite else None) if isinstance(overwrite, bool) else overwrite,
+        conflict=conflict,
+        batch=batch,
+        clock_ms=clock_ms,
+    )
+
+
+def _until_it_lands(publisher: Publisher, waits: Iterator[float], sleep: Callable[[float], None]) -> Landed:
     while True:
         with publisher.target.exclusive():
             answer = publisher.attempt_or_recognise()
@@ -99,15 +135,16 @@ def _until_it_lands(publisher: _Publisher, waits: Iterator[float], sleep: Callab
 
 
 @dataclass(slots=True)
-class _Publisher:
+class Publisher:
     """One call's memory over its attempts: the lists it wrote, what they use, and which attempts might still land."""
 
     target: CatalogTable
     snapshot: DistributedSnapshot
     contribution: Contribution
     summary: Mapping[str, str]
-    overwrite: bool
+    overwrite: Overwrite | None
     conflict: ConflictPolicy
+    batch: NumberedBatch | None
     clock_ms: Callable[[], int]
     # Two coordinators must never write the same file, so each counts its attempts from a number of its own.
     first_attempt: int = field(default_factory=lambda: secrets.randbelow(2**30) * 1000 + 1)
@@ -115,7 +152,21 @@ class _Publisher:
     written: dict[str, frozenset[str]] = field(default_factory=dict)  # each list, with the manifests in it
     unresolved: list[Plan] = field(default_factory=list)
     merger: ManifestMerger | None = None
+    replacement: Replacement | None = None
     removal: Removal | None = None
+
+    def settle(self) -> None:
+        """For an overwrite: find out, before the first attempt, what it replaces, and write again what it keeps."""
+        if self.overwrite is None:
+            return
+        metadata = self._look()
+        self._find(metadata)
+        check_reservation(metadata, self.snapshot, self.clock_ms())
+        self.replacement = Replacement.begin(
+            self.target.table, self.snapshot, self.overwrite, self.contribution, self.first_attempt
+        )
+        if self.replacement.kept is not None:
+            self.contribution = self.contribution.joined_by(gather(self.snapshot, [self.replacement.kept]))
 
     def attempt_or_recognise(self) -> Landed | NotLanded | Unknown:
         """As `attempt`; but a manifest that is gone may be so because another coordinator merged it and landed."""
@@ -129,6 +180,13 @@ class _Publisher:
 
     def attempt(self) -> Landed | NotLanded | Unknown:
         """One try: look at the table, check, assemble, ask."""
+        proposed = self.propose()
+        if isinstance(proposed, Landed):
+            return proposed
+        return self.answered(proposed, self.target.update(proposed.requirements, proposed.updates))
+
+    def propose(self) -> Landed | Plan:
+        """What to ask the catalog for, by a new look at the table; or that an earlier attempt has landed after all."""
         looked_ms = self.clock_ms()
         metadata = self._look()
         landed = self._find(metadata)
@@ -151,28 +209,32 @@ class _Publisher:
             attempt=number,
             now_ms=self.clock_ms(),
             properties=self.summary,
+            table_properties=self.batch.properties if self.batch else None,
         )
         step("publish:list-written")
         if self.clock_ms() - looked_ms > _LOOK_IS_GOOD_FOR_MS:
             check_reservation(self._look(), self.snapshot, self.clock_ms())
-        answer = self.target.update(plan.requirements, plan.updates)
+        return plan
+
+    def answered(self, plan: Plan, answer: Accepted | NotLanded | Unknown) -> Landed | NotLanded | Unknown:
+        """What the catalog's answer to a plan means."""
         match answer:
             case Accepted():
                 step("publish:committed")
                 return self._landed(plan.snapshot.sequence_number or 0, plan.snapshot.manifest_list)
             case NotLanded(conflict=False):
-                return self._refused(answer, metadata)
+                return self._refused(answer, plan)
             case Unknown():
                 self.unresolved.append(plan)
         return answer
 
-    def _refused(self, answer: NotLanded, planned_on: TableMetadata) -> Landed | NotLanded:
+    def _refused(self, answer: NotLanded, plan: Plan) -> Landed | NotLanded:
         """Raise CommitRefused, unless the table has moved on: some catalogs answer by 400, not 409, what came late."""
         now = self._look()
         landed = self._find(now)
         if landed is not None:
             return landed
-        if now.last_updated_ms == planned_on.last_updated_ms and len(now.snapshots) == len(planned_on.snapshots):
+        if (now.last_updated_ms, len(now.snapshots)) == plan.planned_on:
             raise CommitRefused(f"the catalog refused {self._subject}: {answer.reason}; nothing was published")
         return answer
 
@@ -214,8 +276,15 @@ class _Publisher:
     @property
     def _made(self) -> list[str]:
         """The manifests that publishing itself wrote."""
-        removed = [manifest.manifest_path for manifest in self.removal.manifests] if self.removal else []
-        return removed + (self.merger.written if self.merger else [])
+        rewritten = self.replacement.written if self.replacement else []
+        return rewritten + (self.merger.written if self.merger else [])
+
+    @property
+    def _kept(self) -> list[str]:
+        """The files and manifests of the rows that an overwrite kept: of no use to anybody if it does not land."""
+        if self.replacement is None or self.replacement.kept is None:
+            return []
+        return [*self.replacement.kept_files, *(each.manifest_path for each in self.replacement.kept.manifests)]
 
     def _remove(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Remove spare files; gives those that could not be, for that must not hide what became of the snapshot."""
@@ -243,7 +312,7 @@ class _Publisher:
         """This error where "not landed" holds for every attempt, and the lists removed; else that it is unknown."""
         if self.unresolved:
             return self._unknown(str(error))
-        left = self._remove([*self.written, *self._made])
+        left = self._remove([*self.written, *self._made, *self._kept])
         if left:
             error.add_note(f"{len(left)} files could not be removed; a sweep will find them: {', '.join(left)}")
         return error
@@ -259,6 +328,8 @@ class _Publisher:
         return f"snapshot {self.snapshot.snapshot_id} of table {self.snapshot.name}"
 
     def _check(self, metadata: TableMetadata) -> None:
+        if self.batch is not None:
+            check_batch(metadata, self.batch, self.snapshot.name)
         check_reservation(metadata, self.snapshot, self.clock_ms())
         if head_of(metadata, self.snapshot.ref) != self.snapshot.parent_snapshot_id and self._must_not_rebase:
             raise CommitConflict(
@@ -269,17 +340,14 @@ class _Publisher:
     @property
     def _must_not_rebase(self) -> str:
         """Why this commit may only follow the snapshot it was begun on; empty where it may follow any."""
-        if self.overwrite:
-            return "an overwrite must not remove rows that it has not seen"
         if self.contribution.adds_deletes:
             return "deletes must not meet rows that they have not seen"
         return "its conflict policy is to abort" if self.conflict == "abort" else ""
 
     def _manifests(self, metadata: TableMetadata) -> list[ManifestFile]:
         carried = live_manifests(self.target.io, metadata, head_of(metadata, self.snapshot.ref))
-        if self.overwrite:
-            if self.removal is None:
-                self.removal = remove_all(self.target.io, metadata, self.snapshot, carried, self.first_attempt)
+        if self.replacement is not None:
+            self.removal = self.replacement.removal(metadata, carried)
             carried = list(self.removal.manifests)
         if self.merger is None:
             self.merger = ManifestMerger.for_table(self.target.io, metadata, self.snapshot, self.first_attempt)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _ConvertToIcebergWithoutIDs, visit_pyarrow
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.typedef import TableVersion
+from pyiceberg.types import DoubleType, FloatType
 
 from frazil.errors import SchemaMismatch
+
+IDENTIFIER_KEY = b"frazil.identifier"
+"""The key of an Arrow schema's metadata that names the columns of its primary key, as a JSON list."""
 
 _NEAREST = {pa.uint32(): pa.int64(), pa.date64(): pa.date32(), pa.float16(): pa.float32()}
 
@@ -29,7 +35,17 @@ def table_schema(arrow: pa.Schema, format_version: int, where: str) -> Schema:
     converter = _ConvertToIcebergWithoutIDs(downcast_ns_timestamp_to_us=format_version < 3, format_version=version)
     for field in arrow:
         _check(field, where, format_version)
-    return assign_fresh_schema_ids(visit_pyarrow(pa.schema([_nearest_field(field) for field in arrow]), converter))
+    schema = assign_fresh_schema_ids(visit_pyarrow(pa.schema([_nearest_field(field) for field in arrow]), converter))
+    return Schema(*schema.fields, identifier_field_ids=_identifier(arrow, schema))
+
+
+def _identifier(arrow: pa.Schema, schema: Schema) -> list[int]:
+    """The ids of the primary key's columns. None where Iceberg does not take one of them: optional, or a float."""
+    names = json.loads((arrow.metadata or {}).get(IDENTIFIER_KEY, b"[]"))
+    fields = [schema.find_field(name) for name in names]
+    if any(not field.required or isinstance(field.field_type, (FloatType, DoubleType)) for field in fields):
+        return []
+    return [field.field_id for field in fields]
 
 
 def _nearest_field(field: pa.Field) -> pa.Field:

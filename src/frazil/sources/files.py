@@ -59,6 +59,26 @@ def source_system(path: str, storage: Mapping[str, str]) -> tuple[Any, str]:
         ) from error
 
 
+def first_bytes(file: SourceFile, storage: Mapping[str, str], count: int) -> bytes:
+    """What the file begins with, fewer bytes if it is shorter."""
+    system, path = source_system(file.path, storage)
+    try:
+        with system.open_input_stream(path, compression=None) as stream:
+            return bytes(stream.read(count))
+    except OSError as error:
+        raise SourceUnreadable(f"source {file.path} cannot be read: {error}") from error
+
+
+def check_unchanged(system: Any, path: str, file: SourceFile) -> None:
+    """SourceUnreadable if the file is not as it was when the job was planned."""
+    info = system.get_file_info(path)
+    if info.size != file.size or (info.mtime_ns or 0) // 1_000_000 != file.modified_ms:
+        raise SourceUnreadable(
+            f"source {file.path} changed (or vanished) after this job was planned; start a new job, as rows from before "
+            "and after must not mix"
+        )
+
+
 def _find(pattern: str, storage: Mapping[str, str], suffixes: tuple[str, ...]) -> list[SourceFile]:
     local = "://" not in pattern
     text = str(Path(pattern).expanduser().absolute()) if local else pattern

@@ -9,16 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.schema import Schema
 
-from frazil.errors import SchemaMismatch, SourceUnreadable
-from frazil.sources.files import SourceFile, find_files, source_system
+from frazil.errors import SourceUnreadable
+from frazil.sources.files import SourceFile, check_unchanged, find_files, source_system
+from frazil.sources.merged_schema import merged_schema, plain_field
+from frazil.sources.open import SourceRequest
 from frazil.sources.parquet_read import read_row_groups
+from frazil.sources.pieces import grouped, shard_name
+from frazil.sources.source import LocatedBatch, OnBadRow, numbered
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 _FOOTERS_AT_ONCE = 16
-_UNITS = ("s", "ms", "us", "ns")
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,20 @@ class ParquetShard:
 
     def batches(self, storage: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         """The rows, row group by row group; a file that changed since it was planned is refused."""
+        return (located.batch for located in self.located(storage))
+
+    def located(
+        self,
+        storage: Mapping[str, str],
+        on_bad_row: OnBadRow | None = None,  # noqa: ARG002  no row is bad by itself
+    ) -> Iterator[LocatedBatch]:
+        """The same with positions: rows are counted from the piece's first row group on."""
         for piece in self.pieces:
             system, path = source_system(piece.path, storage)
-            _check_unchanged(system, path, piece)
+            check_unchanged(system, path, SourceFile(piece.path, piece.size, piece.modified_ms))
             try:
-                yield from read_row_groups(system, path, piece.numbers)
+                batches = read_row_groups(system, path, piece.numbers)
+                yield from numbered(batches, f"{piece.path}, from row group {piece.numbers[0]}")
             except (OSError, pa.ArrowException) as error:
                 raise SourceUnreadable(
                     f"source {piece.path} is damaged or not readable Parquet: {_first_line(error)}"
@@ -84,11 +95,23 @@ class Footer:
     row_groups: tuple[RowGroups, ...]
 
 
+def open_source(request: SourceRequest) -> ParquetSource:
+    """The kind's way in; see `frazil.sources.open`."""
+    return ParquetSource(request.patterns, request.storage, request.files)
+
+
+def shard_from_document(name: str, document: Mapping[str, Any]) -> ParquetShard:
+    """The kind's way back from a job's log."""
+    return ParquetShard.from_document(name, document)
+
+
 class ParquetSource:
     """Parquet files, folders and globs. Every footer is read at the start, so that bad input shows before any write."""
 
-    def __init__(self, patterns: Sequence[str], storage: Mapping[str, str]) -> None:
-        files = find_files(patterns, storage, SUFFIXES)
+    def __init__(
+        self, patterns: Sequence[str], storage: Mapping[str, str], files: Sequence[SourceFile] | None = None
+    ) -> None:
+        files = find_files(patterns, storage, SUFFIXES) if files is None else files
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
             self.footers = list(pool.map(lambda file: _read_footer(file, storage), files))
         self.description = ", ".join(patterns)
@@ -103,6 +126,10 @@ class ParquetSource:
         """Compressed bytes in all files."""
         return sum(group.bytes for footer in self.footers for group in footer.row_groups)
 
+    def for_table(self, schema: Schema) -> ParquetSource:  # noqa: ARG002  the files have types of their own
+        """The source itself."""
+        return self
+
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         """Each distinct schema with the first file that has it."""
         distinct: list[tuple[str, pa.Schema]] = []
@@ -113,31 +140,13 @@ class ParquetSource:
 
     def schema(self) -> pa.Schema:
         """One schema that all files have: columns in order of appearance, optional where a file lacks them."""
-        merged: dict[str, tuple[pa.Field, str]] = {}
-        distinct = self.schemas()
-        for path, schema in distinct:
-            for field in schema:
-                if field.name not in merged:
-                    merged[field.name] = (field, path)
-                else:
-                    merged[field.name] = _wider(merged[field.name], field, path)
-        everywhere = set.intersection(*(set(schema.names) for _, schema in distinct))
-        return pa.schema(
-            [field if name in everywhere else field.with_nullable(True) for name, (field, _) in merged.items()]
-        )
+        return merged_schema(self.schemas())
 
     def shards(self, count: int) -> list[ParquetShard]:
         """About `count` shards of like size, each of neighbours; fewer where there are fewer row groups."""
         groups = [group for footer in self.footers for group in footer.row_groups if group.rows]
-        total = sum(group.bytes for group in groups)
-        members: dict[int, list[RowGroups]] = {}
-        before = 0
-        for group in groups:
-            # By its middle: by its end, the smaller of two halves would draw the other into its shard.
-            place = (2 * before + group.bytes) * count // max(1, 2 * total)
-            members.setdefault(place, []).append(group)
-            before += group.bytes
-        return [_shard(number, members[place]) for number, place in enumerate(sorted(members))]
+        shards = grouped(groups, lambda group: group.bytes, count)
+        return [_shard(number, members) for number, members in enumerate(shards)]
 
 
 def _shard(number: int, groups: Iterable[RowGroups]) -> ParquetShard:
@@ -156,14 +165,14 @@ def _shard(number: int, groups: Iterable[RowGroups]) -> ParquetShard:
             )
         else:
             pieces.append(group)
-    return ParquetShard(f"{number:05d}", tuple(pieces))
+    return ParquetShard(shard_name(number), tuple(pieces))
 
 
 def _read_footer(file: SourceFile, storage: Mapping[str, str]) -> Footer:
     system, path = source_system(file.path, storage)
     try:
         metadata = pq.read_metadata(path, filesystem=system)
-        schema = pa.schema([_plain(field) for field in metadata.schema.to_arrow_schema()])
+        schema = pa.schema([plain_field(field) for field in metadata.schema.to_arrow_schema()])
     except (OSError, pa.ArrowException) as error:
         raise SourceUnreadable(f"source {file.path} is not a readable Parquet file: {_first_line(error)}") from error
     groups = []
@@ -172,52 +181,6 @@ def _read_footer(file: SourceFile, storage: Mapping[str, str]) -> Footer:
         size = sum(group.column(column).total_compressed_size for column in range(group.num_columns))
         groups.append(RowGroups(file.path, file.size, file.modified_ms, (number,), group.num_rows, size))
     return Footer(file, schema, tuple(groups))
-
-
-def _plain(field: pa.Field) -> pa.Field:
-    """Without a dictionary: how a file's writer held its values says nothing of the table."""
-    return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-
-
-def _wider(known: tuple[pa.Field, str], field: pa.Field, path: str) -> tuple[pa.Field, str]:
-    """The field that holds both, and the file it is from; both as far as Iceberg's own promotions reach."""
-    before, first = known
-    nullable = before.nullable or field.nullable
-    common = _common_type(before.type, field.type)
-    if common is None:
-        raise SchemaMismatch(
-            f"the sources clash on column {field.name!r}: it is {before.type} in {first} and {field.type} in {path}; "
-            "cast one of them, or ingest them into different tables"
-        )
-    return before.with_type(common).with_nullable(nullable), path if common.equals(field.type) else first
-
-
-def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    types = pa.types
-    if one.equals(other):
-        return one
-    if types.is_integer(one) and types.is_integer(other):
-        bits = max(kind.bit_width + types.is_unsigned_integer(kind) for kind in (one, other))
-        return pa.int32() if bits <= 32 else pa.int64() if bits <= 64 else None
-    if types.is_floating(one) and types.is_floating(other):
-        return max(one, other, key=lambda kind: kind.bit_width)
-    if types.is_decimal(one) and types.is_decimal(other):
-        return max(one, other, key=lambda kind: kind.precision) if one.scale == other.scale else None
-    if types.is_timestamp(one) and types.is_timestamp(other):
-        return max(one, other, key=lambda kind: _UNITS.index(kind.unit)) if one.tz == other.tz else None
-    for kinds in (_TEXTS, _BYTES):
-        if all(any(is_kind(each) for is_kind in kinds) for each in (one, other)):
-            return one
-    return None
-
-
-def _check_unchanged(system: Any, path: str, piece: RowGroups) -> None:
-    info = system.get_file_info(path)
-    if info.size != piece.size or (info.mtime_ns or 0) // 1_000_000 != piece.modified_ms:
-        raise SourceUnreadable(
-            f"source {piece.path} changed (or vanished) after this job was planned; start a new job, as rows from before "
-            "and after must not mix"
-        )
 
 
 def _first_line(error: Exception) -> str:

@@ -33,10 +33,12 @@ from frazil.jobs.states import Event, State
 from frazil.settings import IngestSettings
 from frazil.snapshot.cleanup import sweep
 from frazil.snapshot.descriptor import DistributedSnapshot
-from frazil.snapshot.publish_snapshot import publish_snapshot
+from frazil.snapshot.publish_snapshot import publish_snapshot, publisher_of
+from frazil.snapshot.publish_together import publish_together
 from frazil.snapshot.reservation import begin_snapshot, cancel, renew
 from frazil.snapshot.warehouse import find_table, open_catalog
-from frazil.sources.parquet import ParquetShard, ParquetSource
+from frazil.sources.open import open_source, shard_from_document
+from frazil.sources.source import Shard, Source
 from frazil.spark.ingest_result import IngestResult, Progress
 from frazil.spark.pipeline import ShardTasks
 from frazil.spark.session import start_session, stop_session
@@ -56,7 +58,7 @@ _PARTITIONED_SHARD_BYTES = 1024 * _MEBIBYTE
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """One run of a job in this process."""
 
     settings: IngestSettings
@@ -72,6 +74,7 @@ class _Run:
     done_before: int = 0
     leftovers: bool = False
     publishing: bool = False
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
     notes: list[str] = field(default_factory=list)
 
     def session(self) -> SparkSession:
@@ -94,18 +97,19 @@ class _Run:
 
 def ingest(settings: IngestSettings, store: JobStore, progress: Progress, on_stop: OnStop) -> IngestResult:
     """Run a new job to its end. `on_stop` is given the function to call when the user wants to stop."""
-    with _run(settings, progress, on_stop) as run:
-        progress.phase("reading footers")
+    with running(settings, progress, on_stop) as run:
+        progress.phase("looking at the sources")
         with run.stop.at_once():
-            source = ParquetSource(settings.sources, run.catalog.properties)
+            source = open_source(settings.sources, run.catalog.properties, settings.format, settings.options)
             target = Target(run.catalog, settings, source)
+            source = target.source
         cores = run.session().sparkContext.defaultParallelism
-        shards = source.shards(_shard_count(settings, source, target, cores))
+        shards = source.shards(shard_count(settings, source, target, cores))
         with target.table() as table:
             run.created = target.created
             run.stop.check()
             snapshot = begin_snapshot(table, settings.summary, settings.branch, RESERVED_FOR)
-            with _leaving_nothing(run, table, snapshot), store.create(new_job_id()) as log:
+            with leaving_nothing(run, table, snapshot), store.create(new_job_id()) as log:
                 request = {**settings.to_document(), "table-created": run.created}
                 log.record(Event.PLANNED, Plan(snapshot, {s.name: s.to_document() for s in shards}, request))
                 step("job:declared")
@@ -128,7 +132,7 @@ def resume(
         if log.job.conflicted:
             settings = replace(settings, conflict="rebase")  # as its error said a resume would do
         snapshot = log.job.plan.snapshot
-        with _run(settings, progress, on_stop) as run:
+        with running(settings, progress, on_stop) as run:
             table = find_table(run.catalog, snapshot.table)
             if table is None:
                 raise CommitRefused(f"table {snapshot.name} of job {job_id} is not there any more; start the job anew")
@@ -136,17 +140,17 @@ def resume(
             run.done_before = len(log.job.accepted)
             run.leftovers = True
             if log.job.state is State.LANDED:
-                return _landed(run, table, log)
+                return landed(run, table, log)
             log.record(Event.RESUMED)
-            if not _still_reserved(table, log):
-                return _landed(run, table, log)
-            with taken_back(run.catalog, table, run.created), _leaving_nothing(run, table, snapshot):
+            if not still_reserved(table, log):
+                return landed(run, table, log)
+            with taken_back(run.catalog, table, run.created), leaving_nothing(run, table, snapshot):
                 missing = log.job.missing
-                shards = [ParquetShard.from_document(name, log.job.plan.shards[name]) for name in missing]
+                shards = [shard_from_document(name, log.job.plan.shards[name]) for name in missing]
                 return _finish(run, table, log, shards)
 
 
-def _still_reserved(table: Table, log: JobLog) -> bool:
+def still_reserved(table: Table, log: JobLog) -> bool:
     """Whether there is still something to publish. If it landed before the crash could be noted, there is not."""
     try:
         renew(table, log.job.declared.snapshot, RESERVED_FOR)
@@ -159,22 +163,28 @@ def _still_reserved(table: Table, log: JobLog) -> bool:
     return True
 
 
-def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]) -> IngestResult:
+def _finish(run: Run, table: Table, log: JobLog, shards: Sequence[Shard]) -> IngestResult:
     """Write the shards that are missing, then publish, then note it."""
     run.progress.planned(log.job.id, sum(s.rows for s in shards), sum(s.bytes for s in shards), len(shards))
-    try:
+    with _noting(run, table, log):
         if shards:
-            _write(run, table, log, shards)
+            write(run, table, log, shards)
         step("job:finished")
         run.stop.check()
         run.stop.ignore()
         run.progress.phase("publishing")
-        if run.settings.mode == "append" and not any(report.manifests for report in log.job.accepted.values()):
-            cancel(table, log.job.declared.snapshot)
-            log.record(Event.CANCELLED, "there was no row to append")
-            return _result(run, table, log, landed=False)
+        if not has_rows(run, log):
+            return nothing_to_append(run, table, log)
         log.record(Event.PUBLISHING)
-        _publish(run, table, log)
+        publish(run, table, log)
+    return landed(run, table, log)
+
+
+@contextmanager
+def _noting(run: Run, table: Table, log: JobLog) -> Iterator[None]:
+    """Note in the job's log why the run ends, and say how it can be taken up where it can."""
+    try:
+        yield
     except Interrupted as error:
         log.record(Event.CANCELLED, str(error))
         raise
@@ -196,43 +206,80 @@ def _finish(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]
         text = f"publishing to table {'.'.join(table.name())} broke off ({type(error).__name__}: {error})"
         log.record(Event.OUTCOME_UNKNOWN, text)
         raise OutcomeUnknown(f"{text}; nothing was deleted: frazil ingest --resume {log.job.id}") from error
-    return _landed(run, table, log)
 
 
-def _write(run: _Run, table: Table, log: JobLog, shards: Sequence[ParquetShard]) -> None:
+def has_rows(run: Run, log: JobLog) -> bool:
+    """Whether there is anything to publish: an overwrite always has the rows that it takes out."""
+    return run.settings.mode != "append" or any(report.manifests for report in log.job.accepted.values())
+
+
+def nothing_to_append(run: Run, table: Table, log: JobLog) -> IngestResult:
+    """End a job without a snapshot."""
+    cancel(table, log.job.declared.snapshot)
+    log.record(Event.CANCELLED, "there was no row to append")
+    return result_of(run, table, log, landed=False)
+
+
+def write(run: Run, table: Table, log: JobLog, shards: Sequence[Shard], phase: str = "writing") -> None:
+    """Run these shards on Spark; each report is on disk before it counts."""
     tasks = ShardTasks(run.session().sparkContext, run.stop.check)
-    run.progress.phase("writing")
+    run.progress.phase(phase)
     sizes = {shard.name: shard.bytes for shard in shards}
     # The table's own storage properties may hold credentials that the catalog lent for this table alone.
     snapshot = log.job.declared.snapshot.with_storage(table.io.properties)
-    for report in tasks.reports(snapshot, shards, run.catalog.properties, log.job.runs):
+    for report in tasks.reports(snapshot, shards, {**run.catalog.properties, **run.credentials}, log.job.runs):
         log.record(Event.SHARD_ACCEPTED, report)
         step("job:report-stored")
         run.progress.accepted(report.rows, sizes[report.shard])
     run.leftovers = run.leftovers or tasks.some_failed
 
 
-def _publish(run: _Run, table: Table, log: JobLog) -> None:
+def publish(run: Run, table: Table, log: JobLog, summary: Mapping[str, str] | None = None) -> None:
+    """Publish a job whose shards all have reports."""
     began = time.monotonic()
     run.publishing = True
     try:
-        landed = publish_snapshot(
+        answer = publish_snapshot(
             table,
             log.job.declared.snapshot,
             log.job.accepted.values(),
-            summary={"frazil.job": log.job.id},
+            summary={"frazil.job": log.job.id, **(summary or {})},
             overwrite=run.settings.mode == "overwrite",
             conflict="abort" if run.settings.conflict == "abort" else "rebase",
         )
-        run.commit_attempts = landed.attempts
-        run.leftovers = run.leftovers or bool(landed.leftovers)
+        run.commit_attempts = answer.attempts
+        run.leftovers = run.leftovers or bool(answer.leftovers)
     except AlreadyConsumed:
         return  # nobody else publishes this job's reservation, so an earlier run of it did
     finally:
         run.publish_seconds = time.monotonic() - began
 
 
-def _landed(run: _Run, table: Table, log: JobLog) -> IngestResult:
+def publish_all(jobs: Sequence[tuple[Run, Table, JobLog, Mapping[str, str]]]) -> None:
+    """Publish several jobs whose shards all have reports, in one commit over all their tables."""
+    began = time.monotonic()
+    publishers = [
+        publisher_of(
+            table,
+            log.job.declared.snapshot,
+            log.job.accepted.values(),
+            summary={"frazil.job": log.job.id, **summary},
+            overwrite=run.settings.mode == "overwrite",
+            conflict="abort" if run.settings.conflict == "abort" else "rebase",
+        )
+        for run, table, log, summary in jobs
+    ]
+    for run, *_ in jobs:
+        run.publishing = True
+    answers = publish_together(publishers)
+    for (run, table, *_), answer in zip(jobs, answers, strict=True):
+        table.refresh()
+        run.commit_attempts = answer.attempts
+        run.leftovers = run.leftovers or bool(answer.leftovers)
+        run.publish_seconds = (time.monotonic() - began) / len(jobs)
+
+
+def landed(run: Run, table: Table, log: JobLog) -> IngestResult:
     """What landed has landed: whatever fails from here on is told beside it, not in its place."""
     if log.job.state is not State.LANDED:
         try:
@@ -246,7 +293,7 @@ def _landed(run: _Run, table: Table, log: JobLog) -> IngestResult:
             sweep(table, commit_uuid, force=True)
         except Exception as error:  # noqa: BLE001
             run.notes.append(_left_behind(log.job.declared.snapshot, error))
-    return _result(run, table, log, landed=True)
+    return result_of(run, table, log, landed=True)
 
 
 def _left_behind(snapshot: DistributedSnapshot, error: Exception) -> str:
@@ -256,7 +303,7 @@ def _left_behind(snapshot: DistributedSnapshot, error: Exception) -> str:
     )
 
 
-def _result(run: _Run, table: Table, log: JobLog, *, landed: bool) -> IngestResult:
+def result_of(run: Run, table: Table, log: JobLog, *, landed: bool) -> IngestResult:
     job = log.job
     reports = job.accepted.values()
     return IngestResult(
@@ -268,9 +315,7 @@ def _result(run: _Run, table: Table, log: JobLog, *, landed: bool) -> IngestResu
         rows=sum(report.rows for report in reports),
         files=sum(report.files for report in reports),
         bytes=sum(report.size for report in reports),
-        source_bytes=sum(
-            ParquetShard.from_document(name, document).bytes for name, document in job.declared.shards.items()
-        ),
+        source_bytes=sum(shard_from_document(name, document).bytes for name, document in job.declared.shards.items()),
         shards=len(job.declared.shards),
         shards_done_before=run.done_before,
         commit_attempts=run.commit_attempts,
@@ -284,16 +329,16 @@ def _result(run: _Run, table: Table, log: JobLog, *, landed: bool) -> IngestResu
 
 
 @contextmanager
-def _run(settings: IngestSettings, progress: Progress, on_stop: OnStop) -> Iterator[_Run]:
+def running(settings: IngestSettings, progress: Progress, on_stop: OnStop) -> Iterator[Run]:
     """A run with its catalog open; Spark is stopped at the end."""
-    run = _Run(settings, progress, Stop(on_stop), open_catalog(settings.catalog))
+    run = Run(settings, progress, Stop(on_stop), open_catalog(settings.catalog))
     try:
         yield run
     finally:
         run.stop_spark()
 
 
-def _shard_count(settings: IngestSettings, source: ParquetSource, target: Target, cores: int) -> int:
+def shard_count(settings: IngestSettings, source: Source, target: Target, cores: int) -> int:
     """As many shards as cores, times as often as keeps them near their size."""
     usual = _PARTITIONED_SHARD_BYTES if target.is_partitioned else _PLAIN_SHARD_BYTES
     rounds = -(-source.bytes // ((settings.shard_bytes or usual) * cores))
@@ -301,7 +346,7 @@ def _shard_count(settings: IngestSettings, source: ParquetSource, target: Target
 
 
 @contextmanager
-def _leaving_nothing(run: _Run, table: Table, snapshot: DistributedSnapshot) -> Iterator[None]:
+def leaving_nothing(run: Run, table: Table, snapshot: DistributedSnapshot) -> Iterator[None]:
     """Where it is proven that nothing landed and nothing can be resumed, leave no file and no reservation behind."""
     try:
         yield

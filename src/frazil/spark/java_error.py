@@ -14,6 +14,9 @@ _JAVA_CLASS = re.compile(r"^:?\s*(?:[a-z_$][\w$]*\.)+(?=[A-Z]\w*(?:Error|Excepti
 def cause_of(error: BaseException) -> str:
     """The line that tells most: the last that names an error, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("frazil.errors.") and ": " in line]
+    if ours:
+        return ours[-1].partition(": ")[2]
     causes = [line for line in lines if not line.startswith("at ") and ("Error: " in line or "Exception: " in line)]
     telling = [line for line in lines if not line.startswith(_NOISE)]
     line = (causes or telling or [type(error).__name__])[-1 if causes else 0]

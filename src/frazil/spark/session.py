@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from frazil.errors import BadInput
 from frazil.spark.java_error import cause_of, gone_is_ended
+from frazil.spark.recommended import RECOMMENDED_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"local(?:\[(?P<cores>[^,\]]+)(?:,(?P<failures>\d+))?\])?$")
 _MASTER = re.compile(r"local|spark://|k8s://|yarn$")
 _TASK_TRIES = 4
+# A fresh page costs a fault, some 5 % of a plain load in all (docs/performance.md): ask for large ones, give none back.
+WORKER_MEMORY = {"MIMALLOC_ALLOW_LARGE_OS_PAGES": "1", "MIMALLOC_PURGE_DELAY": "-1"}
 
 
 def start_session(master: str, app: str, conf: Mapping[str, str]) -> SparkSession:
@@ -40,6 +43,7 @@ def start_session(master: str, app: str, conf: Mapping[str, str]) -> SparkSessio
             SparkContext._ensure_initialized(conf=settings)
         with _keeping_ctrl_c():
             session = SparkSession.builder.config(conf=settings).getOrCreate()
+        _set_worker_environment(session)
         _start_workers(session)
     except Exception as error:
         raise BadInput(
@@ -84,6 +88,13 @@ def _keeping_ctrl_c() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
+def _set_worker_environment(session: SparkSession) -> None:
+    """What the Python workers find in their environment, and Java's processes do not; the user's own settings win."""
+    environment = session.sparkContext.environment
+    for name, value in WORKER_MEMORY.items():
+        environment.setdefault(name, os.environ.get(name, value))
+
+
 def _start_workers(session: SparkSession) -> None:
     """Have a Python worker wait on each core: their start belongs to the session's, not to the first shards."""
     cores = session.sparkContext.defaultParallelism
@@ -108,7 +119,7 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.python.daemon.module": "frazil.spark.daemon",
+        **RECOMMENDED_SETTINGS,
         "spark.python.worker.reuse": "true",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_quiet_logging()} -XX:TieredStopAtLevel=1 -Xshare:auto",
         "spark.sql.warehouse.dir": str(Path(os.environ.get("TMPDIR", "/tmp")) / "frazil-spark-warehouse"),

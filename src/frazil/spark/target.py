@@ -15,25 +15,30 @@ from frazil.snapshot.alignment import check_fits
 from frazil.snapshot.partition_by import partition_spec
 from frazil.snapshot.schema import table_schema
 from frazil.snapshot.warehouse import create_table, drop_unused, find_table, table_identifier
-from frazil.sources.parquet import ParquetSource
+from frazil.sources.source import Source
 
 
 class Target:
-    """A table that is there, or all that is needed to make it. `created` says whether this run made it."""
+    """A table that is there, or all that is needed to make it. `created` says whether this run made it.
 
-    def __init__(self, catalog: Catalog, settings: IngestSettings, source: ParquetSource) -> None:
+    `source` is the source as it reads for this table.
+    """
+
+    def __init__(self, catalog: Catalog, settings: IngestSettings, source: Source) -> None:
         self._catalog = catalog
         self._settings = settings
         self._identifier = table_identifier(settings.table)
         self._table = find_table(catalog, self._identifier)
         self.created = False
+        self.source = source
         if self._table is None:
             self._schema = table_schema(source.schema(), settings.format_version, source.description)
             self._check_new()
         else:
             self._schema = self._table.schema()
             self._check_existing(self._table)
-        for path, schema in source.schemas():
+            self.source = source.for_table(self._schema)
+        for path, schema in self.source.schemas():
             check_fits(schema, self._schema, f"{path} does not fit table {settings.table}")
 
     @property

@@ -1,0 +1,395 @@
+"""`frazil ingest postgresql://…`, whole: tables of a database as of one instant, a job and a snapshot for each.
+
+All shards of all tables are written before the first snapshot is published. The instant is held by this process alone:
+a run that is resumed without a report of every shard reads everything anew, at another instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyiceberg.table import Table
+
+from frazil.errors import (
+    BadInput,
+    CommitConflict,
+    CommitRefused,
+    FrazilError,
+    Interrupted,
+    OutcomeUnknown,
+    SourceNotFound,
+)
+from frazil.jobs.job import Plan
+from frazil.jobs.log import JobLog, JobStore, new_job_id
+from frazil.jobs.states import FINISHED, TRANSITIONS, Event, State
+from frazil.settings import IngestSettings
+from frazil.snapshot.reservation import begin_snapshot
+from frazil.snapshot.transaction import commits_together
+from frazil.snapshot.warehouse import find_table
+from frazil.sources.postgres import OPTIONS, PostgresShard, PostgresSource
+from frazil.sources.postgres_address import PostgresAddress
+from frazil.sources.postgres_snapshot import HeldSnapshot, held_snapshot
+from frazil.sources.postgres_types import TypeOptions
+from frazil.spark.ingest import (
+    RESERVED_FOR,
+    Run,
+    has_rows,
+    landed,
+    leaving_nothing,
+    nothing_to_append,
+    publish,
+    publish_all,
+    result_of,
+    running,
+    shard_count,
+    still_reserved,
+    write,
+)
+from frazil.spark.ingest_result import IngestResult, Progress
+from frazil.spark.stop import OnStop
+from frazil.spark.tables_result import TablesResult
+from frazil.spark.target import Target, taken_back
+from frazil.spark.target_names import target_names
+from frazil.steps import step
+
+_QUERY = "query"
+_WORKERS = {"spark.python.daemon.module": "frazil.spark.postgres_daemon"}
+_MEBIBYTE = 1024 * 1024
+# As PostgreSQL stores it, which is several times as large as Parquet. No shard outlives a killed run, so small ones would
+# save nothing; and each has a connection to begin and a file of its own.
+_PLAIN_SHARD_BYTES = 512 * _MEBIBYTE
+_PARTITIONED_SHARD_BYTES = 4096 * _MEBIBYTE
+# Cutting a table for the sake of another core pays from here on.
+_LEAST_SHARD_BYTES = 4 * _MEBIBYTE
+
+
+@dataclass(slots=True)
+class _Part:
+    """One table of a run, with its job."""
+
+    source: str
+    run: Run
+    table: Table
+    log: JobLog
+    shards: Sequence[PostgresShard] = ()
+    result: IngestResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A table as it was found in the database, and where it is to go."""
+
+    source: PostgresSource
+    name: str
+    target: str
+
+
+def ingest_tables(settings: IngestSettings, store: JobStore, progress: Progress, on_stop: OnStop) -> TablesResult:
+    """Run a new job for each table that the settings name to its end. See `frazil.spark.ingest.ingest`."""
+    options = _type_options(settings)
+    settings = replace(settings, spark_conf={**_WORKERS, **settings.spark_conf})
+    with running(settings, progress, on_stop) as run, ExitStack() as parts_open:
+        progress.phase("looking at the database")
+        with run.stop.at_once():
+            held = parts_open.enter_context(_held(run, settings))
+            wanted = _wanted(held, settings, options)
+            targets = [Target(run.catalog, replace(settings, table=each.target), each.source) for each in wanted]
+        run.session()
+        run_id, parts = new_job_id(), []
+        for number, (each, target) in enumerate(zip(wanted, targets, strict=True)):
+            job_id = run_id if len(wanted) == 1 else f"{run_id}.{number:04d}"
+            # The first job is declared first, and knows them all.
+            members = [[other.name, other.target] for other in wanted] if number == 0 else []
+            parts.append(parts_open.enter_context(_begun(run, each, target, store, job_id, members)))
+        step("job:declared")
+        return _finish(run, run_id, parts)
+
+
+def resume_tables(
+    run_id: str, store: JobStore, progress: Progress, on_stop: OnStop, changes: Mapping[str, Any] | None = None
+) -> TablesResult:
+    """Take up a run that was killed: publish what has all its reports, else read every table anew at a new instant."""
+    with ExitStack() as logs_open:
+        logs = [logs_open.enter_context(store.open(name)) for name in jobs_of(store, run_id) or [run_id]]
+        logs = [log for log in logs if log.job.plan is not None]
+        if not logs:
+            raise BadInput(f"job {run_id} was stopped before it was planned and has written nothing; start it anew")
+        request = logs[0].job.declared.request
+        settings = replace(IngestSettings.from_document(request), **(changes or {}))
+        _check_not_over(run_id, logs)
+        with running(settings, progress, on_stop) as run, ExitStack() as parts_open:
+            if len(logs) < len(request["members"]) or any(log.job.missing for log in logs):
+                parts = _started_over(run, run_id, store, logs, parts_open)
+                return _finish(run, run_id, parts, started_over=True)
+            parts = [parts_open.enter_context(_taken_up(run, log)) for log in logs]
+            return _finish(run, run_id, parts)
+
+
+def jobs_of(store: JobStore, run_id: str) -> list[str]:
+    """The jobs of a run: one of its own name, or one for each table, named after it."""
+    names = store.names()
+    return [name for name in names if name == run_id] or [name for name in names if name.startswith(f"{run_id}.")]
+
+
+def _type_options(settings: IngestSettings) -> TypeOptions:
+    unknown = sorted(set(settings.options) - OPTIONS)
+    if unknown:
+        raise BadInput(f"a postgres source has no option {', '.join(unknown)}; it has {', '.join(sorted(OPTIONS))}")
+    return TypeOptions.parse(settings.options)
+
+
+@contextmanager
+def _held(run: Run, settings: IngestSettings) -> Iterator[HeldSnapshot]:
+    address = PostgresAddress.parse(settings.sources[0]).with_credentials(settings.credentials)
+    with held_snapshot(address, settings.tables) as held:
+        run.credentials = held.address.credentials
+        yield held
+
+
+def _wanted(held: HeldSnapshot, settings: IngestSettings, options: TypeOptions) -> list[_Wanted]:
+    if settings.query is not None:
+        return [_Wanted(PostgresSource.query(held, settings.query, options), _QUERY, settings.table)]
+    names = target_names(held.tables, settings.tables or "", settings.table)
+    return [
+        _Wanted(PostgresSource.table(held, table, options), str(table), name)
+        for table, name in zip(held.tables, names, strict=True)
+    ]
+
+
+@contextmanager
+def _begun(
+    run: Run, wanted: _Wanted, target: Target, store: JobStore, job_id: str, members: Sequence[Sequence[str]]
+) -> Iterator[_Part]:
+    """A new job of this run, declared on disk. If the run comes to nothing, nothing of it is left."""
+    settings = replace(run.settings, table=wanted.target)
+    shards = wanted.source.shards(_shards(run, settings, wanted.source, target))
+    with target.table() as table:
+        own = replace(run, settings=settings, created=target.created, notes=[])
+        run.stop.check()
+        snapshot = begin_snapshot(table, settings.summary, settings.branch, RESERVED_FOR)
+        with leaving_nothing(own, table, snapshot), store.create(job_id) as log:
+            of_run = {"source": wanted.name, "target": wanted.target, "members": members, "table-created": own.created}
+            request = {**run.settings.to_document(), **of_run}
+            log.record(Event.PLANNED, Plan(snapshot, _documents(shards), request))
+            with _noting(own, log):
+                yield _Part(wanted.name, own, table, log, shards)
+
+
+def _shards(run: Run, settings: IngestSettings, source: PostgresSource, target: Target) -> int:
+    cores = run.session().sparkContext.defaultParallelism
+    if settings.shard_bytes is not None:
+        return shard_count(settings, source, target, cores)
+    usual = _PARTITIONED_SHARD_BYTES if target.is_partitioned else _PLAIN_SHARD_BYTES
+    return int(max(1, min(-(-source.bytes // (usual * cores)) * cores, source.bytes // _LEAST_SHARD_BYTES)))
+
+
+def _documents(shards: Sequence[PostgresShard]) -> dict[str, Mapping[str, Any]]:
+    return {shard.name: shard.to_document() for shard in shards}
+
+
+def _instant(parts: Sequence[_Part]) -> str:
+    """The instant that all shards of all tables were read at."""
+    shards = (shard for part in parts for shard in part.log.job.declared.shards.values())
+    return str(next(shards)["instant"])
+
+
+def _finish(run: Run, run_id: str, parts: Sequence[_Part], *, started_over: bool = False) -> TablesResult:
+    """Write every shard of every table, then publish table by table."""
+    shards = [shard for part in parts for shard in part.shards]
+    run.progress.planned(run_id, 0, sum(shard.bytes for shard in shards), len(shards))
+    for number, part in enumerate(parts, 1):
+        if part.shards:
+            write(part.run, part.table, part.log, part.shards, f"writing {part.source} ({number}/{len(parts)})")
+    step("job:finished")
+    run.stop.check()
+    run.stop.ignore()
+    with _telling_how_to_resume(run_id, parts):
+        atomic = _publish(run, parts)
+    results = {part.source: part.result for part in parts if part.result is not None}
+    source = parts[0].log.job.declared.request["sources"][0]
+    return TablesResult(run_id, source, results, _instant(parts), atomic, started_over)
+
+
+@contextmanager
+def _telling_how_to_resume(run_id: str, parts: Sequence[_Part]) -> Iterator[None]:
+    """What cannot be told of the outcome is one error for the whole run, and so is what has landed before it."""
+    try:
+        yield
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(f"{error}: frazil ingest --resume {run_id}") from error
+    except CommitConflict as error:
+        if parts[0].run.settings.mode != "append":
+            raise
+        raise CommitConflict(f"{error}. To publish on the new head: frazil ingest --resume {run_id}") from error
+    except FrazilError as error:
+        done = [part.source for part in parts if part.result is not None and part.result.snapshot_id is not None]
+        if done:
+            error.add_note(f"{', '.join(done)} landed before that, and stay")
+        raise
+    except Exception as error:
+        text = f"publishing broke off ({type(error).__name__}: {error}); nothing was deleted"
+        raise OutcomeUnknown(f"{text}: frazil ingest --resume {run_id}") from error
+
+
+def _publish(run: Run, parts: Sequence[_Part]) -> bool:
+    """Publish every part that is open: at one instant if there are several and the catalog can, which is told."""
+    still_open = [part for part in parts if part.result is None]
+    waiting = [part for part in still_open if has_rows(part.run, part.log)]
+    if len(waiting) > 1 and commits_together(run.catalog):
+        _publish_together(run, waiting)
+    for part in still_open:
+        part.result = part.result or _published(part)
+    return len(parts) == 1 or (len(parts) > 0 and commits_together(run.catalog))
+
+
+def _publish_together(run: Run, parts: Sequence[_Part]) -> None:
+    run.progress.phase(f"publishing {len(parts)} tables at one instant")
+    for part in parts:
+        part.log.record(Event.PUBLISHING)
+    publish_all([(part.run, part.table, part.log, _summary(part)) for part in parts])
+    for part in parts:
+        part.result = landed(part.run, part.table, part.log)
+
+
+def _summary(part: _Part) -> dict[str, str]:
+    return {"frazil.source.instant": _instant([part])}
+
+
+def _published(part: _Part) -> IngestResult:
+    part.run.progress.phase(f"publishing {part.log.job.declared.snapshot.name}")
+    if not has_rows(part.run, part.log):
+        return nothing_to_append(part.run, part.table, part.log)
+    part.log.record(Event.PUBLISHING)
+    publish(part.run, part.table, part.log, _summary(part))
+    return landed(part.run, part.table, part.log)
+
+
+@contextmanager
+def _noting(run: Run, log: JobLog) -> Iterator[None]:
+    """Note in each job's log why the run ended, as far as the job was still open."""
+    try:
+        yield
+    except (FrazilError, KeyboardInterrupt) as error:
+        event = _event_of(error, run)
+        if event in TRANSITIONS[log.job.state]:
+            log.record(event, str(error))
+        raise
+
+
+def _event_of(error: BaseException, run: Run) -> Event:
+    match error:
+        case OutcomeUnknown():
+            return Event.OUTCOME_UNKNOWN
+        case CommitConflict() if run.settings.mode == "append":
+            return Event.CONFLICTED
+        case Interrupted() | KeyboardInterrupt():
+            return Event.CANCELLED
+    return Event.FAILED
+
+
+def _check_not_over(run_id: str, logs: Sequence[JobLog]) -> None:
+    over = [log for log in logs if log.job.state in (State.FAILED, State.CANCELLED)]
+    if over and all(log.job.state in FINISHED for log in logs):
+        raise BadInput(
+            f"job {run_id} is over ({over[0].job.state}: {over[0].job.note}) and was cleaned up; start it anew"
+        )
+
+
+def _started_over(run: Run, run_id: str, store: JobStore, logs: Sequence[JobLog], parts_open: ExitStack) -> list[_Part]:
+    """Every table of the run under a new snapshot: what was read at the old instant is dropped, and swept at the end."""
+    if any(log.job.state is State.LANDED for log in logs):
+        raise BadInput(
+            f"job {run_id} cannot be resumed: some of its tables have landed and others are not read yet, and the instant "
+            "that they were read at is gone; ingest the others by a new job"
+        )
+    run.progress.phase("reading all anew: the snapshot in PostgreSQL ended with the process that held it")
+    with run.stop.at_once():
+        held = parts_open.enter_context(_held(run, run.settings))
+        wanted = _wanted_again(held, run.settings, logs[0].job.declared.request["members"])
+        targets = [Target(run.catalog, replace(run.settings, table=each.target), each.source) for each in wanted]
+    run.session()
+    known = {log.job.declared.request["source"]: log for log in logs}
+    parts = []
+    for number, (each, target) in enumerate(zip(wanted, targets, strict=True)):
+        if each.name in known:
+            part = _begun_again(run, each, target, known[each.name])
+        else:
+            part = _begun(run, each, target, store, f"{run_id}.{number:04d}", [])
+        parts.append(parts_open.enter_context(part))
+    return parts
+
+
+def _wanted_again(held: HeldSnapshot, settings: IngestSettings, members: Sequence[Sequence[str]]) -> list[_Wanted]:
+    options = _type_options(settings)
+    if settings.query is not None:
+        return _wanted(held, settings, options)
+    there = {str(table): table for table in held.tables}
+    gone = [name for name, _ in members if name not in there]
+    if gone:
+        raise SourceNotFound(f"table {', '.join(gone)} of this job is not in the database any more; start a new job")
+    return [_Wanted(PostgresSource.table(held, there[name], options), name, target) for name, target in members]
+
+
+@contextmanager
+def _begun_again(run: Run, wanted: _Wanted, target: Target, log: JobLog) -> Iterator[_Part]:
+    """A job of the run with new shards, under the reservation that it has."""
+    plan = log.job.declared
+    table = _table_of(run, log)
+    own = replace(
+        run,
+        settings=replace(run.settings, table=wanted.target),
+        created=bool(plan.request["table-created"]),
+        leftovers=True,
+        notes=[],
+    )
+    log.record(Event.RESUMED)
+    still_reserved(table, log)
+    with taken_back(run.catalog, table, own.created), leaving_nothing(own, table, plan.snapshot), _noting(own, log):
+        shards = wanted.source.shards(_shards(run, own.settings, wanted.source, target))
+        log.record(Event.STARTED_OVER, _documents(shards))
+        yield _Part(wanted.name, own, table, log, shards)
+
+
+def _table_of(run: Run, log: JobLog) -> Table:
+    snapshot = log.job.declared.snapshot
+    table = find_table(run.catalog, snapshot.table)
+    if table is None:
+        raise CommitRefused(f"table {snapshot.name} of job {log.job.id} is not there any more; start the job anew")
+    return table
+
+
+@contextmanager
+def _taken_up(run: Run, log: JobLog) -> Iterator[_Part]:
+    """A job of the run as it was left. One that has landed, or is over, has its result already."""
+    plan = log.job.declared
+    table = _table_of(run, log)
+    conflict = "rebase" if log.job.conflicted else run.settings.conflict
+    own = replace(
+        run,
+        settings=replace(run.settings, table=plan.request["target"], conflict=conflict),
+        created=bool(plan.request["table-created"]),
+        done_before=len(log.job.accepted),
+        leftovers=True,
+        notes=[],
+    )
+    part = _Part(plan.request["source"], own, table, log)
+    if log.job.state is State.LANDED:
+        part.result = landed(own, table, log)
+        yield part
+        return
+    if log.job.state in FINISHED:
+        if log.job.state is State.FAILED:
+            own.notes.append(f"{part.source} was not published: {log.job.note}")
+        part.result = result_of(own, table, log, landed=False)
+        yield part
+        return
+    log.record(Event.RESUMED)
+    if not still_reserved(table, log):
+        part.result = landed(own, table, log)
+        yield part
+        return
+    with taken_back(run.catalog, table, own.created), leaving_nothing(own, table, plan.snapshot), _noting(own, log):
+        yield part
