@@ -18,6 +18,7 @@ from lakes import SCHEMA, Lake, append, ids, write
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+
     from services.frazil_catalog import FrazilCatalog
 
 pytest.importorskip("services.frazil_catalog", reason="the catalog server is a part of its own")
