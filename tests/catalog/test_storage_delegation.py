@@ -97,6 +97,11 @@ def test_vended_credentials_open_the_table_s_files_and_no_others(
     assert refused(client.put_object, **key_in(other, "a"), Body=b"")
     s3_client(seaweedfs, other["config"]).put_object(**key_in(other, "a"), Body=b"theirs")
     assert refused(client.get_object, **key_in(other, "a"))
+    bucket = key_in(table, "")["Bucket"]
+    listed = client.list_objects_v2(Bucket=bucket, Prefix=key_in(table, "")["Key"])
+    assert key_in(table, "a")["Key"] in {each["Key"] for each in listed["Contents"]}
+    assert refused(client.list_objects_v2, Bucket=bucket, Prefix=key_in(other, "")["Key"])
+    assert refused(client.list_objects_v2, Bucket=bucket)
     client.delete_object(**key_in(table, "a"))
 
 
