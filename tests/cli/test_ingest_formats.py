@@ -207,7 +207,6 @@ def test_a_value_that_does_not_fit_is_told_with_its_place_and_nothing_lands(fraz
     ("options", "complaint"),
     [
         (["--option", "delimeter=;"], "a csv source has no option delimeter; it has delimiter,"),
-        (["--format", "xml"], "--format xml is not known"),
         (["--schema", "id bigint, price decimal"], "there should be '('"),
         (["--option", "header=yes"], "header=yes is neither true nor false"),
     ],
