@@ -29,10 +29,10 @@ from frazil.settings import IngestSettings
 from frazil.snapshot.reservation import begin_snapshot
 from frazil.snapshot.transaction import commits_together
 from frazil.snapshot.warehouse import find_table
-from frazil.sources.postgres import OPTIONS, PostgresShard, PostgresSource
+from frazil.sources.postgres import PostgresShard, PostgresSource
 from frazil.sources.postgres_address import PostgresAddress
 from frazil.sources.postgres_snapshot import HeldSnapshot, held_snapshot
-from frazil.sources.postgres_types import TypeOptions
+from frazil.sources.postgres_types import OPTIONS, TypeOptions
 from frazil.spark.ingest import (
     RESERVED_FOR,
     Run,
@@ -179,7 +179,7 @@ def _begun(
 
 
 def _shards(run: Run, settings: IngestSettings, source: PostgresSource, target: Target) -> int:
-    cores = run.session().sparkContext.defaultParallelism
+    cores = int(run.session().sparkContext.defaultParallelism)
     if settings.shard_bytes is not None:
         return shard_count(settings, source, target, cores)
     usual = _PARTITIONED_SHARD_BYTES if target.is_partitioned else _PLAIN_SHARD_BYTES
