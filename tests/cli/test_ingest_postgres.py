@@ -126,7 +126,7 @@ def test_a_run_killed_while_publishing_publishes_the_rest_of_the_same_instant(
     assert killed.code == -signal.SIGKILL
     assert counts(frazil) == [3000] * landed + [0] * (3 - landed)
     add_to_each(database)
-    resumed = frazil.here("ingest", "--resume", run_of(frazil), "--json")
+    resumed = frazil.here("ingest", "--resume", frazil.job(), "--json")  # of one table, for all
     assert resumed.code == 0, resumed.err
     assert resumed.document["started_over"] is False
     assert (counts(frazil), clean(frazil)) == ([3000, 3000, 3000], True)

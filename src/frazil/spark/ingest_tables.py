@@ -58,6 +58,7 @@ def resume_tables(
     run_id: str, store: JobStore, progress: Progress, on_stop: OnStop, changes: Mapping[str, Any] | None = None
 ) -> TablesResult:
     """Take up a run that was killed: publish what has all its reports, else read every table anew at a new instant."""
+    run_id = run_id.partition(".")[0]
     with ExitStack() as logs_open:
         logs = [logs_open.enter_context(store.open(name)) for name in jobs_of(store, run_id) or [run_id]]
         logs = [log for log in logs if log.job.plan is not None]
@@ -74,9 +75,9 @@ def resume_tables(
             return _finish(run, run_id, parts)
 
 
-def jobs_of(store: JobStore, run_id: str) -> list[str]:
-    """The jobs of a run: one of its own name, or one for each table, named after it."""
-    names = store.names()
+def jobs_of(store: JobStore, job_id: str) -> list[str]:
+    """The jobs of the run that a job is of: one of the run's own name, or one for each table, named after it."""
+    run_id, names = job_id.partition(".")[0], store.names()
     return [name for name in names if name == run_id] or [name for name in names if name.startswith(f"{run_id}.")]
 
 
