@@ -49,22 +49,24 @@ def measure_postgres(scale: float, rounds: int) -> dict[str, Any]:
     """Every measure in seconds, the medians, and the ratio that counts."""
     with server(scale) as address:
         expected = facts(address)
-        floor, ours, session = [], [], []
+        floors: dict[str, list[float]] = {"binary": [], "text": []}
+        ours, session = [], []
         with turn():
             for _ in range(rounds):
-                floor.append(copy_to_nowhere(address))
+                for form, seconds in floors.items():
+                    seconds.append(copy_to_nowhere(address, form))
                 result = ingest(address, expected)
                 ours.append(result["job_seconds"])
                 session.append(result["session_seconds"])
-    medians = {"floor": median(floor), "frazil": median(ours)}
+    medians = {**{form: median(seconds) for form, seconds in floors.items()}, "frazil": median(ours)}
     return {
         "scale": scale,
         "rows": expected[0],
-        "floor_seconds": floor,
+        "floor_seconds": floors,
         "frazil_seconds": ours,
         "session_seconds": session,
         "medians": medians,
-        "ratio": medians["frazil"] / medians["floor"],
+        "ratios": {form: medians["frazil"] / medians[form] for form in floors},
     }
 
 
@@ -107,7 +109,7 @@ def facts(address: str) -> tuple[int, int, int]:
         return row
 
 
-def copy_to_nowhere(address: str) -> float:
+def copy_to_nowhere(address: str, form: str) -> float:
     """Seconds in which two processes, each with a connection, take half of the table each and drop it."""
     with psycopg.connect(address) as connection:
         (blocks,) = connection.execute("SELECT pg_relation_size('lineitem') / 8192").fetchone()  # type: ignore[misc]
@@ -116,14 +118,14 @@ def copy_to_nowhere(address: str) -> float:
         pool.map(abs, range(CONNECTIONS))  # both processes are up before the clock starts
         os.sync()
         started = time.perf_counter()
-        pool.starmap(copy_range, [(address, *cuts[part : part + 2]) for part in range(CONNECTIONS)], chunksize=1)
+        pool.starmap(copy_range, [(address, form, *cuts[part : part + 2]) for part in range(CONNECTIONS)], chunksize=1)
         return time.perf_counter() - started
 
 
-def copy_range(address: str, first: int, end: int) -> int:
+def copy_range(address: str, form: str, first: int, end: int) -> int:
     query = f"SELECT * FROM lineitem WHERE ctid >= '({first},0)' AND ctid < '({end},0)'"
     size = 0
-    copy = f"COPY ({query}) TO STDOUT (FORMAT binary)"
+    copy = f"COPY ({query}) TO STDOUT (FORMAT {form})"
     with psycopg.connect(address) as connection, connection.cursor().copy(copy) as rows:
         while data := rows.read():
             size += len(data)

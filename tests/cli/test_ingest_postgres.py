@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -126,7 +127,7 @@ def test_a_run_killed_while_publishing_publishes_the_rest_of_the_same_instant(
     assert killed.code == -signal.SIGKILL
     assert counts(frazil) == [3000] * landed + [0] * (3 - landed)
     add_to_each(database)
-    resumed = frazil.here("ingest", "--resume", run_of(frazil), "--json")
+    resumed = frazil.here("ingest", "--resume", frazil.job(), "--json")  # of one table, for all
     assert resumed.code == 0, resumed.err
     assert resumed.document["started_over"] is False
     assert (counts(frazil), clean(frazil)) == ([3000, 3000, 3000], True)
@@ -312,3 +313,15 @@ def test_on_a_catalog_that_can_all_tables_become_visible_at_one_instant(
     client = server.catalog()
     tables = [client.load_table(f"{namespace}.{name}") for name in "abc"]
     assert [table.scan().to_arrow().num_rows for table in tables] == [3000] * 3
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_database_is_slow_leaves_nothing(frazil: Frazil, database: Database) -> None:
+    database.run("CREATE VIEW slow AS SELECT pg_sleep(30)::text AS nothing")
+    process = frazil.start("ingest", database.url, "--tables", "slow", "lake.t", "--root", frazil.root)
+    wait_until(lambda: "writing public.slow" in frazil.said(), process, 120)
+    os.kill(process.pid, signal.SIGINT)
+    ran = frazil.ended(process)
+    assert ran.code == 1
+    assert "frazil: the run was stopped; nothing was published" in ran.err
+    assert (frazil.stored(), frazil.catalog.table_exists("lake.t")) == (set(), False)

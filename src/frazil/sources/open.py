@@ -11,6 +11,8 @@ from frazil.errors import BadInput
 from frazil.sources.compression import with_compression
 from frazil.sources.csv_dialect import OPTIONS as CSV_OPTIONS
 from frazil.sources.files import SourceFile, find_files, first_bytes
+from frazil.sources.postgres_address import SCHEMES as POSTGRES_SCHEMES
+from frazil.sources.postgres_types import OPTIONS as POSTGRES_OPTIONS
 from frazil.sources.source import Shard, Source
 
 
@@ -42,7 +44,7 @@ KINDS = (
         options=frozenset({"schema"}),
         suffixes=with_compression(".jsonl", ".ndjson", ".json"),
     ),
-    Kind("postgres", "frazil.sources.postgres", schemes=("postgresql", "postgres")),
+    Kind("postgres", "frazil.sources.postgres", options=POSTGRES_OPTIONS, schemes=POSTGRES_SCHEMES),
 )
 
 

@@ -21,8 +21,6 @@ from frazil.sources.postgres_tables import Description, TableName, describe_quer
 from frazil.sources.postgres_types import TypeOptions
 from frazil.sources.source import Source
 
-OPTIONS = frozenset({"numeric", "not-finite"})
-
 
 @dataclass(frozen=True, slots=True)
 class PostgresShard:

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from frazil.errors import BadInput
 
+OPTIONS = frozenset({"numeric", "not-finite"})
 MANY_DIMENSIONS = "frazil: dimensions "
 _LONG_DIGITS, _MOST_DIGITS = 18, 38
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")

@@ -8,83 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from pyiceberg.table import Table
-
-from frazil.errors import (
-    BadInput,
-    CommitConflict,
-    CommitRefused,
-    FrazilError,
-    Interrupted,
-    OutcomeUnknown,
-    SourceNotFound,
-)
-from frazil.jobs.job import Plan
+from frazil.errors import BadInput, CommitConflict, FrazilError, OutcomeUnknown, SourceNotFound
 from frazil.jobs.log import JobLog, JobStore, new_job_id
-from frazil.jobs.states import FINISHED, TRANSITIONS, Event, State
+from frazil.jobs.states import FINISHED, Event, State
 from frazil.settings import IngestSettings
-from frazil.snapshot.reservation import begin_snapshot
 from frazil.snapshot.transaction import commits_together
-from frazil.snapshot.warehouse import find_table
-from frazil.sources.postgres import OPTIONS, PostgresShard, PostgresSource
+from frazil.sources.postgres import PostgresSource
 from frazil.sources.postgres_address import PostgresAddress
 from frazil.sources.postgres_snapshot import HeldSnapshot, held_snapshot
-from frazil.sources.postgres_types import TypeOptions
-from frazil.spark.ingest import (
-    RESERVED_FOR,
-    Run,
-    has_rows,
-    landed,
-    leaving_nothing,
-    nothing_to_append,
-    publish,
-    publish_all,
-    result_of,
-    running,
-    shard_count,
-    still_reserved,
-    write,
-)
+from frazil.sources.postgres_types import OPTIONS, TypeOptions
+from frazil.spark.ingest import Run, has_rows, landed, nothing_to_append, publish, publish_all, running, write
 from frazil.spark.ingest_result import IngestResult, Progress
 from frazil.spark.stop import OnStop
+from frazil.spark.table_jobs import Part, Wanted, begun, begun_again, taken_up
 from frazil.spark.tables_result import TablesResult
-from frazil.spark.target import Target, taken_back
+from frazil.spark.target import Target
 from frazil.spark.target_names import target_names
 from frazil.steps import step
 
 _QUERY = "query"
 _WORKERS = {"spark.python.daemon.module": "frazil.spark.postgres_daemon"}
-_MEBIBYTE = 1024 * 1024
-# As PostgreSQL stores it, which is several times as large as Parquet. No shard outlives a killed run, so small ones would
-# save nothing; and each has a connection to begin and a file of its own.
-_PLAIN_SHARD_BYTES = 512 * _MEBIBYTE
-_PARTITIONED_SHARD_BYTES = 4096 * _MEBIBYTE
-# Cutting a table for the sake of another core pays from here on.
-_LEAST_SHARD_BYTES = 4 * _MEBIBYTE
-
-
-@dataclass(slots=True)
-class _Part:
-    """One table of a run, with its job."""
-
-    source: str
-    run: Run
-    table: Table
-    log: JobLog
-    shards: Sequence[PostgresShard] = ()
-    result: IngestResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A table as it was found in the database, and where it is to go."""
-
-    source: PostgresSource
-    name: str
-    target: str
 
 
 def ingest_tables(settings: IngestSettings, store: JobStore, progress: Progress, on_stop: OnStop) -> TablesResult:
@@ -103,7 +49,7 @@ def ingest_tables(settings: IngestSettings, store: JobStore, progress: Progress,
             job_id = run_id if len(wanted) == 1 else f"{run_id}.{number:04d}"
             # The first job is declared first, and knows them all.
             members = [[other.name, other.target] for other in wanted] if number == 0 else []
-            parts.append(parts_open.enter_context(_begun(run, each, target, store, job_id, members)))
+            parts.append(parts_open.enter_context(begun(run, each, target, store, job_id, members)))
         step("job:declared")
         return _finish(run, run_id, parts)
 
@@ -112,6 +58,7 @@ def resume_tables(
     run_id: str, store: JobStore, progress: Progress, on_stop: OnStop, changes: Mapping[str, Any] | None = None
 ) -> TablesResult:
     """Take up a run that was killed: publish what has all its reports, else read every table anew at a new instant."""
+    run_id = run_id.partition(".")[0]
     with ExitStack() as logs_open:
         logs = [logs_open.enter_context(store.open(name)) for name in jobs_of(store, run_id) or [run_id]]
         logs = [log for log in logs if log.job.plan is not None]
@@ -124,13 +71,13 @@ def resume_tables(
             if len(logs) < len(request["members"]) or any(log.job.missing for log in logs):
                 parts = _started_over(run, run_id, store, logs, parts_open)
                 return _finish(run, run_id, parts, started_over=True)
-            parts = [parts_open.enter_context(_taken_up(run, log)) for log in logs]
+            parts = [parts_open.enter_context(taken_up(run, log)) for log in logs]
             return _finish(run, run_id, parts)
 
 
-def jobs_of(store: JobStore, run_id: str) -> list[str]:
-    """The jobs of a run: one of its own name, or one for each table, named after it."""
-    names = store.names()
+def jobs_of(store: JobStore, job_id: str) -> list[str]:
+    """The jobs of the run that a job is of: one of the run's own name, or one for each table, named after it."""
+    run_id, names = job_id.partition(".")[0], store.names()
     return [name for name in names if name == run_id] or [name for name in names if name.startswith(f"{run_id}.")]
 
 
@@ -149,54 +96,23 @@ def _held(run: Run, settings: IngestSettings) -> Iterator[HeldSnapshot]:
         yield held
 
 
-def _wanted(held: HeldSnapshot, settings: IngestSettings, options: TypeOptions) -> list[_Wanted]:
+def _wanted(held: HeldSnapshot, settings: IngestSettings, options: TypeOptions) -> list[Wanted]:
     if settings.query is not None:
-        return [_Wanted(PostgresSource.query(held, settings.query, options), _QUERY, settings.table)]
+        return [Wanted(PostgresSource.query(held, settings.query, options), _QUERY, settings.table)]
     names = target_names(held.tables, settings.tables or "", settings.table)
     return [
-        _Wanted(PostgresSource.table(held, table, options), str(table), name)
+        Wanted(PostgresSource.table(held, table, options), str(table), name)
         for table, name in zip(held.tables, names, strict=True)
     ]
 
 
-@contextmanager
-def _begun(
-    run: Run, wanted: _Wanted, target: Target, store: JobStore, job_id: str, members: Sequence[Sequence[str]]
-) -> Iterator[_Part]:
-    """A new job of this run, declared on disk. If the run comes to nothing, nothing of it is left."""
-    settings = replace(run.settings, table=wanted.target)
-    shards = wanted.source.shards(_shards(run, settings, wanted.source, target))
-    with target.table() as table:
-        own = replace(run, settings=settings, created=target.created, notes=[])
-        run.stop.check()
-        snapshot = begin_snapshot(table, settings.summary, settings.branch, RESERVED_FOR)
-        with leaving_nothing(own, table, snapshot), store.create(job_id) as log:
-            of_run = {"source": wanted.name, "target": wanted.target, "members": members, "table-created": own.created}
-            request = {**run.settings.to_document(), **of_run}
-            log.record(Event.PLANNED, Plan(snapshot, _documents(shards), request))
-            with _noting(own, log):
-                yield _Part(wanted.name, own, table, log, shards)
-
-
-def _shards(run: Run, settings: IngestSettings, source: PostgresSource, target: Target) -> int:
-    cores = run.session().sparkContext.defaultParallelism
-    if settings.shard_bytes is not None:
-        return shard_count(settings, source, target, cores)
-    usual = _PARTITIONED_SHARD_BYTES if target.is_partitioned else _PLAIN_SHARD_BYTES
-    return int(max(1, min(-(-source.bytes // (usual * cores)) * cores, source.bytes // _LEAST_SHARD_BYTES)))
-
-
-def _documents(shards: Sequence[PostgresShard]) -> dict[str, Mapping[str, Any]]:
-    return {shard.name: shard.to_document() for shard in shards}
-
-
-def _instant(parts: Sequence[_Part]) -> str:
+def _instant(parts: Sequence[Part]) -> str:
     """The instant that all shards of all tables were read at."""
     shards = (shard for part in parts for shard in part.log.job.declared.shards.values())
     return str(next(shards)["instant"])
 
 
-def _finish(run: Run, run_id: str, parts: Sequence[_Part], *, started_over: bool = False) -> TablesResult:
+def _finish(run: Run, run_id: str, parts: Sequence[Part], *, started_over: bool = False) -> TablesResult:
     """Write every shard of every table, then publish table by table."""
     shards = [shard for part in parts for shard in part.shards]
     run.progress.planned(run_id, 0, sum(shard.bytes for shard in shards), len(shards))
@@ -214,7 +130,7 @@ def _finish(run: Run, run_id: str, parts: Sequence[_Part], *, started_over: bool
 
 
 @contextmanager
-def _telling_how_to_resume(run_id: str, parts: Sequence[_Part]) -> Iterator[None]:
+def _telling_how_to_resume(run_id: str, parts: Sequence[Part]) -> Iterator[None]:
     """What cannot be told of the outcome is one error for the whole run, and so is what has landed before it."""
     try:
         yield
@@ -234,7 +150,7 @@ def _telling_how_to_resume(run_id: str, parts: Sequence[_Part]) -> Iterator[None
         raise OutcomeUnknown(f"{text}: frazil ingest --resume {run_id}") from error
 
 
-def _publish(run: Run, parts: Sequence[_Part]) -> bool:
+def _publish(run: Run, parts: Sequence[Part]) -> bool:
     """Publish every part that is open: at one instant if there are several and the catalog can, which is told."""
     still_open = [part for part in parts if part.result is None]
     waiting = [part for part in still_open if has_rows(part.run, part.log)]
@@ -245,7 +161,7 @@ def _publish(run: Run, parts: Sequence[_Part]) -> bool:
     return len(parts) == 1 or (len(parts) > 0 and commits_together(run.catalog))
 
 
-def _publish_together(run: Run, parts: Sequence[_Part]) -> None:
+def _publish_together(run: Run, parts: Sequence[Part]) -> None:
     run.progress.phase(f"publishing {len(parts)} tables at one instant")
     for part in parts:
         part.log.record(Event.PUBLISHING)
@@ -254,40 +170,17 @@ def _publish_together(run: Run, parts: Sequence[_Part]) -> None:
         part.result = landed(part.run, part.table, part.log)
 
 
-def _summary(part: _Part) -> dict[str, str]:
+def _summary(part: Part) -> dict[str, str]:
     return {"frazil.source.instant": _instant([part])}
 
 
-def _published(part: _Part) -> IngestResult:
+def _published(part: Part) -> IngestResult:
     part.run.progress.phase(f"publishing {part.log.job.declared.snapshot.name}")
     if not has_rows(part.run, part.log):
         return nothing_to_append(part.run, part.table, part.log)
     part.log.record(Event.PUBLISHING)
     publish(part.run, part.table, part.log, _summary(part))
     return landed(part.run, part.table, part.log)
-
-
-@contextmanager
-def _noting(run: Run, log: JobLog) -> Iterator[None]:
-    """Note in each job's log why the run ended, as far as the job was still open."""
-    try:
-        yield
-    except (FrazilError, KeyboardInterrupt) as error:
-        event = _event_of(error, run)
-        if event in TRANSITIONS[log.job.state]:
-            log.record(event, str(error))
-        raise
-
-
-def _event_of(error: BaseException, run: Run) -> Event:
-    match error:
-        case OutcomeUnknown():
-            return Event.OUTCOME_UNKNOWN
-        case CommitConflict() if run.settings.mode == "append":
-            return Event.CONFLICTED
-        case Interrupted() | KeyboardInterrupt():
-            return Event.CANCELLED
-    return Event.FAILED
 
 
 def _check_not_over(run_id: str, logs: Sequence[JobLog]) -> None:
@@ -298,7 +191,7 @@ def _check_not_over(run_id: str, logs: Sequence[JobLog]) -> None:
         )
 
 
-def _started_over(run: Run, run_id: str, store: JobStore, logs: Sequence[JobLog], parts_open: ExitStack) -> list[_Part]:
+def _started_over(run: Run, run_id: str, store: JobStore, logs: Sequence[JobLog], parts_open: ExitStack) -> list[Part]:
     """Every table of the run under a new snapshot: what was read at the old instant is dropped, and swept at the end."""
     if any(log.job.state is State.LANDED for log in logs):
         raise BadInput(
@@ -315,14 +208,14 @@ def _started_over(run: Run, run_id: str, store: JobStore, logs: Sequence[JobLog]
     parts = []
     for number, (each, target) in enumerate(zip(wanted, targets, strict=True)):
         if each.name in known:
-            part = _begun_again(run, each, target, known[each.name])
+            part = begun_again(run, each, target, known[each.name])
         else:
-            part = _begun(run, each, target, store, f"{run_id}.{number:04d}", [])
+            part = begun(run, each, target, store, f"{run_id}.{number:04d}", [])
         parts.append(parts_open.enter_context(part))
     return parts
 
 
-def _wanted_again(held: HeldSnapshot, settings: IngestSettings, members: Sequence[Sequence[str]]) -> list[_Wanted]:
+def _wanted_again(held: HeldSnapshot, settings: IngestSettings, members: Sequence[Sequence[str]]) -> list[Wanted]:
     options = _type_options(settings)
     if settings.query is not None:
         return _wanted(held, settings, options)
@@ -330,66 +223,4 @@ def _wanted_again(held: HeldSnapshot, settings: IngestSettings, members: Sequenc
     gone = [name for name, _ in members if name not in there]
     if gone:
         raise SourceNotFound(f"table {', '.join(gone)} of this job is not in the database any more; start a new job")
-    return [_Wanted(PostgresSource.table(held, there[name], options), name, target) for name, target in members]
-
-
-@contextmanager
-def _begun_again(run: Run, wanted: _Wanted, target: Target, log: JobLog) -> Iterator[_Part]:
-    """A job of the run with new shards, under the reservation that it has."""
-    plan = log.job.declared
-    table = _table_of(run, log)
-    own = replace(
-        run,
-        settings=replace(run.settings, table=wanted.target),
-        created=bool(plan.request["table-created"]),
-        leftovers=True,
-        notes=[],
-    )
-    log.record(Event.RESUMED)
-    still_reserved(table, log)
-    with taken_back(run.catalog, table, own.created), leaving_nothing(own, table, plan.snapshot), _noting(own, log):
-        shards = wanted.source.shards(_shards(run, own.settings, wanted.source, target))
-        log.record(Event.STARTED_OVER, _documents(shards))
-        yield _Part(wanted.name, own, table, log, shards)
-
-
-def _table_of(run: Run, log: JobLog) -> Table:
-    snapshot = log.job.declared.snapshot
-    table = find_table(run.catalog, snapshot.table)
-    if table is None:
-        raise CommitRefused(f"table {snapshot.name} of job {log.job.id} is not there any more; start the job anew")
-    return table
-
-
-@contextmanager
-def _taken_up(run: Run, log: JobLog) -> Iterator[_Part]:
-    """A job of the run as it was left. One that has landed, or is over, has its result already."""
-    plan = log.job.declared
-    table = _table_of(run, log)
-    conflict = "rebase" if log.job.conflicted else run.settings.conflict
-    own = replace(
-        run,
-        settings=replace(run.settings, table=plan.request["target"], conflict=conflict),
-        created=bool(plan.request["table-created"]),
-        done_before=len(log.job.accepted),
-        leftovers=True,
-        notes=[],
-    )
-    part = _Part(plan.request["source"], own, table, log)
-    if log.job.state is State.LANDED:
-        part.result = landed(own, table, log)
-        yield part
-        return
-    if log.job.state in FINISHED:
-        if log.job.state is State.FAILED:
-            own.notes.append(f"{part.source} was not published: {log.job.note}")
-        part.result = result_of(own, table, log, landed=False)
-        yield part
-        return
-    log.record(Event.RESUMED)
-    if not still_reserved(table, log):
-        part.result = landed(own, table, log)
-        yield part
-        return
-    with taken_back(run.catalog, table, own.created), leaving_nothing(own, table, plan.snapshot), _noting(own, log):
-        yield part
+    return [Wanted(PostgresSource.table(held, there[name], options), name, target) for name, target in members]
