@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.parser import parse
-from pyiceberg.expressions.visitors import bind
 from pyiceberg.table import Table
-from pyparsing import ParseException
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
@@ -20,6 +16,7 @@ from frazil.scan.choice import ChosenSnapshots, SnapshotChoice
 from frazil.scan.read_split import read_split
 from frazil.scan.splits import Split
 from frazil.scan.table_scan import TableScan, open_scan, plan_scan
+from frazil.snapshot.row_filter import RowFilter
 from frazil.snapshot.warehouse import find_table, open_catalog, table_identifier
 from frazil.spark.options import ReadOptions
 from frazil.spark.read_filters import push_filters
@@ -52,7 +49,7 @@ class OpenedTable:
         if options.columns:
             scan = scan.of_columns(options.columns)
         if options.filter is not None:
-            scan = scan.where([_parsed(options.filter, scan)])
+            scan = scan.where([RowFilter(options.filter, scan.schema).expression])
         return cls(options, scan, chosen)
 
     def schema(self) -> StructType:
@@ -127,16 +124,3 @@ class _PushFilters:
 
     def __call__(self, filters: list[Filter]) -> list[Filter]:
         return self._reader.push(filters)
-
-
-def _parsed(text: str, scan: TableScan) -> BooleanExpression:
-    """The option `filter`, refused where it cannot be understood or names what is not there."""
-    try:
-        expression = parse(text)
-        bind(scan.schema, expression, case_sensitive=True)
-    except (ParseException, TypeError, ValueError) as error:
-        raise BadInput(
-            f"option filter is {text!r}, which cannot be applied to table {scan.table}: {error}; write it as "
-            "\"day >= '2026-01-01' and city is not null\""
-        ) from error
-    return expression
