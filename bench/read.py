@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -69,9 +70,9 @@ def start() -> SparkSession:
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "2g",
-        "spark.pyspark.python": sys.executable,
         "spark.python.daemon.module": "frazil.spark.daemon",
     }
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # Spark looks for data sources with it, else with python3
     session = SparkSession.builder.master("local[*]").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session

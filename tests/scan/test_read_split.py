@@ -27,6 +27,7 @@ from deletes import data_files, delete_by_vector, delete_equal, delete_positions
 from frazil.errors import SourceUnreadable, StorageFailed
 from frazil.scan.delete_index import DeleteFile
 from frazil.scan.deleted_positions import DeletedPositions
+from frazil.scan.read_split import read_split
 from frazil.snapshot.partition_by import partition_spec
 from lakes import Lake, append, rows
 from readers import comparable, local_path, read_with_duckdb, read_with_pyiceberg
@@ -265,3 +266,15 @@ def _register(table, path: Path, partition: tuple[str, ...] = ()) -> None:  # ty
     snapshot = frazil.begin_snapshot(table)
     file = frazil.DataFile(str(path), pq.read_metadata(path).num_rows, path.stat().st_size, partition=partition)
     frazil.publish_snapshot(table, snapshot, [frazil.report_files(snapshot, "a", [file], io=table.io)])
+
+
+@pytest.mark.parametrize(("count", "text"), [(200_000, "x"), (40_000, "x" * 2000)])
+def test_batches_are_bounded_however_large_the_row_group(lake: Lake, count: int, text: str) -> None:
+    table = lake.table(write__parquet__compression_codec="uncompressed")
+    texts = pa.array([f"{number}{text}" for number in range(count)])
+    publish(table, pa.table({"id": pa.array(range(count), pa.int64()), "text": texts}))
+    scan, parts = splits(table)
+    sizes = [(batch.num_rows, batch.nbytes) for part in parts for batch in read_split(scan, part)]
+    assert sum(rows for rows, _ in sizes) == count
+    assert max(rows for rows, _ in sizes) <= 65_536
+    assert max(size for _, size in sizes) <= 40 * 1024 * 1024

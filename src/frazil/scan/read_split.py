@@ -14,6 +14,7 @@ from pyiceberg.expressions.visitors import bind, extract_field_ids, translate_co
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.schema import Schema
+from pyiceberg.types import UUIDType
 
 from frazil.errors import SourceUnreadable, StorageFailed
 from frazil.scan.deleted_positions import DeletedPositions
@@ -105,8 +106,12 @@ def _worthwhile(scan: TableScan, file: OpenFile, groups: list[int], system: Any,
 
 
 def _differs(file: Schema, wanted: Schema, field_id: int) -> bool:
-    """Whether a column is of another type in the file: its statistics then do not compare with the filter's values."""
-    return field_id not in file.field_ids or file.find_type(field_id) != wanted.find_type(field_id)
+    """Whether a column's statistics in the file do not compare with the filter's values, which are of the wanted type.
+
+    Arrow compares none of a uuid's.
+    """
+    kind = wanted.find_type(field_id)
+    return field_id not in file.field_ids or file.find_type(field_id) != kind or isinstance(kind, UUIDType)
 
 
 def _start_of(group: pq.RowGroupMetaData) -> int:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.expressions.visitors import bind, extract_field_ids
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema, schema_to_pyarrow
+from pyiceberg.io.pyarrow import pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
@@ -21,10 +19,8 @@ from frazil.scan.equality import DeletedKeys
 from frazil.scan.plan import FileTask
 from frazil.scan.projection import Projection
 from frazil.scan.table_scan import TableScan
+from frazil.scan.value_filter import ValueFilter
 from frazil.snapshot.storage import file_system
-
-_PLACE = "place in the batch"
-
 
 _Keys = list[tuple[tuple[int, ...], DeletedKeys]]
 
@@ -50,13 +46,10 @@ class RowCheck:
 
     def __init__(self, scan: TableScan, task: FileTask, file: Schema, keys: _Keys) -> None:
         self._keys = keys
-        self._filter = None
+        unfiltered = isinstance(scan.row_filter, AlwaysTrue)
+        self._filter = None if unfiltered else ValueFilter(scan.schema, scan.row_filter)
         needed = {field_id for ids, _ in self._keys for field_id in ids}
-        if not isinstance(scan.row_filter, AlwaysTrue):
-            bound = bind(scan.schema, scan.row_filter, case_sensitive=True)
-            needed |= extract_field_ids(bound)
-            self._filter = expression_to_pyarrow(bound)
-        wanted = _fields(scan.schema, needed)
+        wanted = _fields(scan.schema, needed | (self._filter.field_ids if self._filter else set()))
         self._projection = Projection(task.path, file, wanted, _arrow(wanted), dict(task.constants))
 
     @property
@@ -75,9 +68,8 @@ class RowCheck:
                 seen, rows = seen.filter(kept), rows.filter(kept)
         if self._filter is None or not rows.num_rows:
             return rows
-        places = seen.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
-        left = pa.Table.from_batches([places]).filter(self._filter)[_PLACE]
-        return rows if len(left) == rows.num_rows else rows.take(left.combine_chunks())
+        left = self._filter.places_of(seen)
+        return rows if len(left) == rows.num_rows else rows.take(left)
 
 
 def _deleted_keys(scan: TableScan, io: FileIO, deletes: Iterable[DeleteFile]) -> _Keys:

@@ -5,6 +5,8 @@ import gc
 from pyspark.daemon import manager
 
 import frazil.spark.pipeline
+import frazil.spark.read
+import frazil.spark.stream_write
 import frazil.spark.write  # noqa: F401  what each worker would otherwise spend a second to import
 
 

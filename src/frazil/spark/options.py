@@ -117,7 +117,7 @@ class ReadOptions:
     """Which rows of which table are read. At most one of the four ways to name a state is set.
 
     `start_snapshot_id` asks for what was appended after it, up to `end_snapshot_id` or the newest state. `columns` is
-    empty for all of them; `filter` is in PyIceberg's own language.
+    empty for all of them; `filter` is as SQL writes it.
     """
 
     table: str

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.parser import parse
-from pyiceberg.expressions.visitors import bind
 from pyiceberg.table import Table
-from pyparsing import ParseException
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from frazil.errors import BadInput
 from frazil.scan.choice import ChosenSnapshots, SnapshotChoice
-from frazil.scan.read_split import read_split
 from frazil.scan.splits import Split
 from frazil.scan.table_scan import TableScan, open_scan, plan_scan
+from frazil.snapshot.row_filter import RowFilter
 from frazil.snapshot.warehouse import find_table, open_catalog, table_identifier
 from frazil.spark.options import ReadOptions
-from frazil.spark.read_filters import push_filters
-from frazil.spark.read_types import arrow_schema, check_wanted, spark_schema
+from frazil.spark.read_types import check_wanted, spark_schema
+from frazil.spark.table_reader import TableReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +44,7 @@ class OpenedTable:
         if options.columns:
             scan = scan.of_columns(options.columns)
         if options.filter is not None:
-            scan = scan.where([_parsed(options.filter, scan)])
+            scan = scan.where([RowFilter(options.filter, scan.schema).expression])
         return cls(options, scan, chosen)
 
     def schema(self) -> StructType:
@@ -63,7 +55,10 @@ class OpenedTable:
         """The reader of the columns of `schema`, which is `schema()` or a part of it that the user named."""
         scan = self.scan.of_columns(schema.fieldNames())
         check_wanted(schema, scan.columns, scan.table)
-        return TableReader(self, scan, schema)
+        return TableReader(scan, schema, self._plan)
+
+    def _plan(self, scan: TableScan) -> list[Split]:
+        return plan_scan(existing_table(self.options), self.chosen, scan, self.options.split_bytes)
 
 
 def existing_table(options: ReadOptions) -> Table:
@@ -72,71 +67,3 @@ def existing_table(options: ReadOptions) -> Table:
     if table is None:
         raise BadInput(f"there is no table {options.table} in {options.catalog}; look at its name, root and catalog")
     return table
-
-
-class TableReader(DataSourceReader):  # type: ignore[misc]  # PySpark has no types that mypy knows
-    """Spark makes one on the driver, asks it for filters and partitions, and sends a copy to each task.
-
-    `scan` is what it reads, narrower once filters were pushed.
-    """
-
-    def __init__(self, opened: OpenedTable, scan: TableScan, schema: StructType) -> None:
-        self._opened: OpenedTable | None = opened
-        self.scan = scan
-        self._target = arrow_schema(schema)
-
-    @property
-    def pushFilters(self) -> _PushFilters:  # noqa: N802  Spark's name
-        """Take what filters can be taken."""
-        return _PushFilters(self)
-
-    def push(self, filters: Iterable[Filter]) -> list[Filter]:
-        """Narrow the scan; returns the filters that Spark must apply itself."""
-        pushed = push_filters(self.scan.schema, filters)
-        self.scan = self.scan.where(pushed.exact, pushed.inexact)
-        return list(pushed.left)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """The splits, planned with all the filters there are."""
-        assert self._opened is not None, "only the driver plans"
-        options = self._opened.options
-        splits = plan_scan(existing_table(options), self._opened.chosen, self.scan, options.split_bytes)
-        return [InputPartition(split) for split in splits]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split. (Spark makes up a partition without one where there is nothing to read.)"""
-        split: Split | None = partition.value
-        return iter(()) if split is None else read_split(self.scan, split, self._target)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what only planning needs."""
-        return {**self.__dict__, "_opened": None}
-
-
-class _PushFilters:
-    """`TableReader.pushFilters`, as Spark wants it.
-
-    Spark refuses a reader with a pushFilters of its own while spark.sql.python.filterPushdown.enabled is off, although
-    it would not call it then. What it looks at is `__func__`, which says here that there is none.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: TableReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
-        return self._reader.push(filters)
-
-
-def _parsed(text: str, scan: TableScan) -> BooleanExpression:
-    """The option `filter`, refused where it cannot be understood or names what is not there."""
-    try:
-        expression = parse(text)
-        bind(scan.schema, expression, case_sensitive=True)
-    except (ParseException, TypeError, ValueError) as error:
-        raise BadInput(
-            f"option filter is {text!r}, which cannot be applied to table {scan.table}: {error}; write it as "
-            "\"day >= '2026-01-01' and city is not null\""
-        ) from error
-    return expression
