@@ -291,3 +291,12 @@ def test_both_readers_agree_with_spark_on_the_rows(spark: SparkSession, frames: 
             )
         )
     )
+
+
+def test_fewer_tasks_make_fewer_files_without_a_shuffle(spark: SparkSession, frames: FrameLake) -> None:
+    rows = distribute(
+        numbers(spark, 0, 300, 4), "db.t", "none", root=str(frames.root), partition_by="city", partitions=1
+    )
+    assert "Exchange" not in rows._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    frames.save(rows, partition_by="city")
+    assert frames.table().inspect.files().num_rows == 3 and frames.ids() == list(range(300))
