@@ -15,6 +15,7 @@ from frazil import errors
 from frazil.jobs.log import new_job_id
 from frazil.settings import IngestSettings
 from frazil.snapshot.warehouse import find_table, open_catalog, table_identifier
+from frazil.sources.open import KINDS
 from frazil.spark.distribution import distribute
 from frazil.spark.ingest_result import IngestResult, Progress
 from frazil.spark.java_error import cause_of
@@ -24,15 +25,12 @@ from frazil.spark.stop import OnStop, Stop
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_OWN_FORMATS = {"parquet", "csv", "json", "arrow", "orc", "avro", "postgresql"}
-"""What `frazil.sources` reads, straight into Arrow and resumable."""
-
 _OURS = re.compile(r"frazil\.errors\.(\w+): (.*)")
 
 
 def is_read_by_spark(settings: IngestSettings) -> bool:
     """Whether the sources are of a format that only Spark reads."""
-    return settings.format is not None and settings.format.lower() not in _OWN_FORMATS
+    return settings.format is not None and settings.format not in {kind.name for kind in KINDS}
 
 
 def ingest_frame(settings: IngestSettings, progress: Progress, on_stop: OnStop) -> IngestResult:
