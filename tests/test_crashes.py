@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import frazil
@@ -42,6 +43,18 @@ else:
     frazil.sweep(table, snapshot.commit_uuid, force=True)
 """
 
+MERGE = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+import frazil
+from frazil.snapshot.warehouse import EmbeddedCatalog
+
+table = EmbeddedCatalog(Path(sys.argv[1]) / "lake").load_table("db.t")
+frazil.merge_schema(table, pa.schema([("id", pa.int64()), ("more", pa.string())]))
+"""
+
+PASSED_BY_MERGING = [name for name in STEPS if name.startswith("merge:")]
 PASSED_BY_PUBLISHING = [name for name in STEPS if name.split(":")[0] in ("reserve", "write")] + [
     "publish:before-list",
     "publish:list-written",
@@ -50,12 +63,12 @@ PASSED_BY_PUBLISHING = [name for name in STEPS if name.split(":")[0] in ("reserv
 PASSED_BY_SWEEPING = ["reserve:begun#2", "reserve:committed#2", "sweep:listed", "sweep:deleted", "sweep:deleted#3"]
 
 
-def killed(step: str, tmp_path: Path, state: Path, *arguments: str) -> None:
+def killed(step: str, tmp_path: Path, state: Path, *arguments: str, program: str = PROGRAM) -> None:
     """Run the program to the step, where it kills itself."""
     name, _, nth = step.partition("#")
     environment = crash_environment(name, nth=int(nth or 1), base=os.environ)
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), str(state), *arguments], env=environment, timeout=60
+        [sys.executable, "-c", program, str(tmp_path), str(state), *arguments], env=environment, timeout=60
     )
     assert ended.returncode == -signal.SIGKILL
 
@@ -114,6 +127,22 @@ def test_a_sweep_that_is_killed_is_finished_by_the_next(lake: Lake, tmp_path: Pa
         frazil.publish_snapshot(table, snapshot, [])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("step", PASSED_BY_MERGING)
+def test_a_merge_that_is_killed_is_done_whole_or_not_at_all_and_may_be_done_again(
+    lake: Lake, tmp_path: Path, state: Path, step: str
+) -> None:
+    table = lake.table()
+    append(table, 1)
+    killed(step, tmp_path, state, program=MERGE)
+    done = step == "merge:committed"
+    table = lake.again(table)
+    assert [field.name for field in table.schema().fields] == ["id", "text", *(["more"] if done else [])]
+    merge = frazil.merge_schema(table, pa.schema([("id", pa.int64()), ("more", pa.string())]))
+    assert merge.changes == (() if done else ("column 'more' (string) is added",))
+    assert ids(table) == [1] and count_with_duckdb(table) == 1 and lake.orphans(table) == set()
+
+
 def test_every_step_of_the_protocol_is_tried() -> None:
-    tried = {step.partition("#")[0] for step in [*PASSED_BY_PUBLISHING, *PASSED_BY_SWEEPING]}
+    tried = {step.partition("#")[0] for step in [*PASSED_BY_MERGING, *PASSED_BY_PUBLISHING, *PASSED_BY_SWEEPING]}
     assert {name for name in STEPS if not name.startswith("job:")} - tried == {"publish:noted"}  # the job's own step

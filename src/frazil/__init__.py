@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from frazil.snapshot.publish_snapshot import publish_snapshot
     from frazil.snapshot.report import Report
     from frazil.snapshot.reservation import begin_snapshot, cancel, renew
+    from frazil.snapshot.schema_commit import merge_schema
+    from frazil.snapshot.schema_merge import SchemaMerge
     from frazil.snapshot.write_shard import SnapshotWriter, report_files, write_shard
 
 # Where each public name lives. They are imported on first use, because `frazil --help` must not pay for PyArrow.
@@ -58,6 +60,8 @@ _HOMES = {
     "frazil.snapshot.publish_snapshot": ("publish_snapshot",),
     "frazil.snapshot.report": ("Report",),
     "frazil.snapshot.reservation": ("begin_snapshot", "cancel", "renew"),
+    "frazil.snapshot.schema_commit": ("merge_schema",),
+    "frazil.snapshot.schema_merge": ("SchemaMerge",),
     "frazil.snapshot.write_shard": ("SnapshotWriter", "report_files", "write_shard"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -83,6 +87,7 @@ __all__ = [
     "Report",
     "ReservationCancelled",
     "ReservationExpired",
+    "SchemaMerge",
     "SchemaMismatch",
     "SnapshotWriter",
     "Sweep",
@@ -91,6 +96,7 @@ __all__ = [
     "WriteFailed",
     "begin_snapshot",
     "cancel",
+    "merge_schema",
     "publish_snapshot",
     "renew",
     "report_files",

@@ -81,6 +81,7 @@ class IngestSettings:
     tables: str | None = None
     query: str | None = None
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    merge_schema: bool = False
 
     def to_document(self) -> dict[str, Any]:
         """As JSON values, for the job's log. Credentials, and settings that look like it, stay out: a resume names them again."""
@@ -101,6 +102,7 @@ class IngestSettings:
             "options": _without_secrets(self.options),
             "tables": self.tables,
             "query": self.query,
+            "merge-schema": self.merge_schema,
         }
 
     @classmethod
@@ -123,6 +125,7 @@ class IngestSettings:
             options=document.get("options", {}),
             tables=document.get("tables"),
             query=document.get("query"),
+            merge_schema=document.get("merge-schema", False),
         )
 
 

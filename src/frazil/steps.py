@@ -24,6 +24,8 @@ CRASH_MARK: Final = "FRAZIL_CRASH_MARK"
 CRASH_WITH: Final = "FRAZIL_CRASH_WITH"
 
 STEPS: Final[dict[str, str]] = {
+    "merge:begun": "the merged schema is known; the table does not have it yet",
+    "merge:committed": "the table has the merged schema; nothing is reserved yet",
     "reserve:begun": "the table is loaded; the reservation is not in it yet",
     "reserve:committed": "the reservation is in the table; the caller does not hold the descriptor yet",
     "write:file-opened": "a data file is open; nothing of it is complete",

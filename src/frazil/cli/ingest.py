@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--catalog", metavar="NAME", help="A catalog configured for PyIceberg, instead of an embedded one.")
 @click.option("--partition-by", metavar="TERMS", help="For a new table: 'day(ts), bucket(16, id), region'.")
 @click.option("--mode", type=click.Choice(["append", "overwrite"]), default="append", show_default=True)
+@click.option("--merge-schema", is_flag=True, help="Change the table's schema so that the source fits, if it can be.")
 @click.option("--branch", default="main", show_default=True, help="The branch to publish to.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option(
@@ -96,6 +97,7 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
         tables=options["tables"],
         query=options["query"],
         credentials=credentials,
+        merge_schema=options["merge_schema"],
     )
 
 

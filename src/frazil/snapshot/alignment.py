@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, UnknownType
+from pyiceberg.types import IcebergType, NestedField, UnknownType
 
 from frazil.errors import SchemaMismatch
 
@@ -19,6 +20,7 @@ _MAX_DICTIONARY = 65_536
 _LONG_DIGITS = 18
 _ID = b"PARQUET:field_id"
 
+T = TypeVar("T")
 _Convert = Callable[[pa.Array], pa.Array]
 
 
@@ -49,13 +51,17 @@ class BatchAlignment:
 
     Columns are put in the table's order and cast where that loses nothing. A missing column becomes its write default
     or nulls. SchemaMismatch for a column too many, a required one that is missing or holds nulls, a type that does not
-    fit, or a value that does not.
+    fit, or a value that does not. Columns that do not fit by their types are all named at once. A column too many of
+    Arrow's null type is passed over: there is nothing in it.
     """
 
     def __init__(self, schema: Schema, match: ColumnMatch | None = None) -> None:
         self._fields = [field for field in schema.fields if not isinstance(field.field_type, UnknownType)]
         target = schema_to_pyarrow(Schema(*self._fields), include_field_ids=True)
         self._targets = [field.with_type(_narrow_offsets(field.type)) for field in target]
+        # Of a type that is not known yet there are no values: files leave such columns out.
+        unknown = [field for field in schema.fields if isinstance(field.field_type, UnknownType)]
+        self._unknown = list(schema_to_pyarrow(Schema(*unknown), include_field_ids=True))
         self._match = match or ColumnMatch()
         self._layout: pa.Schema | None = None
         self._source: pa.Schema | None = None
@@ -75,7 +81,6 @@ class BatchAlignment:
     def _plan(self, batch: pa.RecordBatch) -> None:
         sources = list(batch.schema)
         places = [self._match.find(target, sources) for target in self._targets]
-        _refuse_extra(sources, {place for place in places if place is not None})
         if self._layout is None:
             self._layout = pa.schema(
                 [
@@ -83,17 +88,43 @@ class BatchAlignment:
                     for target, place in zip(self._targets, places, strict=True)
                 ]
             )
-        self._converters = [
-            _filled(field, target) if place is None else _converted(place, sources[place], target)
-            for field, target, place in zip(self._fields, self._layout, places, strict=True)
-        ]
+        self._converters = _all_or_every_misfit(
+            (
+                partial(_filled, field, target) if place is None else partial(_converted, place, sources[place], target)
+                for field, target, place in zip(self._fields, self._layout, places, strict=True)
+            ),
+            check=partial(self._refuse_extra, sources, {place for place in places if place is not None}),
+        )
         self._source = batch.schema
 
+    def _refuse_extra(self, sources: list[pa.Field], used: set[int]) -> None:
+        for unknown in self._unknown:
+            place = self._match.find(unknown, sources)
+            if place is not None and not pa.types.is_null(sources[place].type):
+                raise SchemaMismatch(
+                    f"column {unknown.name!r} has no type yet in the table and is {sources[place].type} in the source"
+                )
+            used = used if place is None else used | {place}
+        if extra := _shown_extra(source for at, source in enumerate(sources) if at not in used):
+            raise SchemaMismatch(f"the table has no column {extra}; add it to the table or leave it out")
 
-def _refuse_extra(sources: list[pa.Field], used: set[int]) -> None:
-    extra = [f"{source.name!r} ({source.type})" for at, source in enumerate(sources) if at not in used]
-    if extra:
-        raise SchemaMismatch(f"the table has no column {', '.join(extra)}; add it to the table or leave it out")
+
+def _all_or_every_misfit(makers: Iterable[Callable[[], T]], check: Callable[[], None]) -> list[T]:
+    """What each of these makes. Where some, or the check, raise SchemaMismatch, one that says what all of them said."""
+    made: list[T] = []
+    misfits: list[str] = []
+    for make in makers:
+        try:
+            made.append(make())
+        except SchemaMismatch as error:
+            misfits.append(str(error))
+    try:
+        check()
+    except SchemaMismatch as error:
+        misfits.append(str(error))
+    if misfits:
+        raise SchemaMismatch("; ".join(misfits))
+    return made
 
 
 def _narrow_offsets(kind: pa.DataType) -> pa.DataType:
@@ -154,7 +185,7 @@ def _converter(source: pa.DataType, target: pa.DataType, name: str) -> _Convert:
     """What brings arrays of `source` to `target`; SchemaMismatch if nothing does without loss."""
     if pa.types.is_struct(source) and pa.types.is_struct(target):
         return _struct_converter(source, target, name)
-    if _is_list(source) and pa.types.is_list(target):
+    if is_list(source) and pa.types.is_list(target):
         return _list_converter(source, target, name)
     if pa.types.is_map(source) and pa.types.is_map(target):
         return _map_converter(source, target, name)
@@ -187,10 +218,10 @@ def _dictionary_converter(source: Any, target: pa.DataType, name: str) -> _Conve
 
 def _struct_converter(source: Any, target: Any, name: str) -> _Convert:
     places = {source.field(at).name: at for at in range(source.num_fields)}
-    extra = [inner for inner in places if target.get_field_index(inner) < 0]
-    if extra:
-        raise SchemaMismatch(f"column {name!r}: the table has no field {', '.join(map(repr, extra))} in it")
-    inner = [_child_converter(source, field, places.get(field.name), f"{name}.{field.name}") for field in target]
+    inner = _all_or_every_misfit(
+        (partial(_child_converter, source, field, places.get(field.name), f"{name}.{field.name}") for field in target),
+        check=partial(_refuse_extra_fields, source, target, name),
+    )
 
     def convert(array: pa.Array) -> pa.Array:
         mask = pc.is_null(array) if array.null_count else None
@@ -198,6 +229,16 @@ def _struct_converter(source: Any, target: Any, name: str) -> _Convert:
         return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
     return convert
+
+
+def _refuse_extra_fields(source: Any, target: Any, name: str) -> None:
+    if extra := _shown_extra(field for field in source if target.get_field_index(field.name) < 0):
+        raise SchemaMismatch(f"column {name!r}: the table has no field {extra} in it")
+
+
+def _shown_extra(fields: Iterable[pa.Field]) -> str:
+    """The fields that the table has no place for. One of no type at all has no values that could be lost."""
+    return ", ".join(f"{field.name!r} ({field.type})" for field in fields if not pa.types.is_null(field.type))
 
 
 def _child_converter(source: Any, target: pa.Field, place: int | None, name: str) -> Callable[[Any, Any], pa.Array]:
@@ -284,7 +325,8 @@ def _is_text(kind: pa.DataType) -> bool:
     return _kind_of_bytes(kind) is not None
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type is a list, of any kind that Arrow has."""
     types = pa.types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
@@ -314,6 +356,17 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
     if types.is_timestamp(target):
         return bool(types.is_timestamp(source) and (source.tz is None) == (target.tz is None))
     return bool((types.is_date(target) and types.is_date(source)) or (types.is_time(target) and types.is_time(source)))
+
+
+def takes(kind: IcebergType, source: pa.DataType) -> bool:
+    """Whether a column of a table takes values of a source's type as they are, without a change of its own."""
+    if isinstance(kind, UnknownType):
+        return bool(pa.types.is_null(source))
+    try:
+        _converter(source, _narrow_offsets(schema_to_pyarrow(kind)), "")
+    except SchemaMismatch:
+        return False
+    return True
 
 
 def _holds(target: Any, source: Any) -> bool:
