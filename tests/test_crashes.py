@@ -14,6 +14,7 @@ import pytest
 import frazil
 from frazil import AlreadyConsumed, DistributedSnapshot, Report
 from frazil.errors import ReservationGone
+from frazil.snapshot.rejected_table import publish_rejected, take_back
 from frazil.snapshot.reservation import ended, reservations
 from frazil.steps import STEPS
 from frazil.testing import crash_environment
@@ -54,6 +55,29 @@ table = EmbeddedCatalog(Path(sys.argv[1]) / "lake").load_table("db.t")
 frazil.merge_schema(table, pa.schema([("id", pa.int64()), ("more", pa.string())]))
 """
 
+REJECT = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+import frazil
+from frazil.snapshot.rejected_table import publish_rejected, take_back
+from frazil.snapshot.warehouse import EmbeddedCatalog
+
+state = Path(sys.argv[2])
+catalog = EmbeddedCatalog(Path(sys.argv[1]) / "lake")
+table = catalog.load_table("db.t")
+rejected, _ = frazil.open_rejected(catalog, ("db", "t"))
+snapshot, beside = frazil.begin_snapshot(table), frazil.begin_snapshot(rejected)
+(state / "descriptor.json").write_text(snapshot.to_json())
+(state / "beside.json").write_text(beside.to_json())
+rows = pa.table({"id": ["10", "eleven"], "text": ["x", "y"]})
+report = frazil.write_shard(snapshot, "a", [rows], rejects=frazil.RejectTo(beside, snapshot.snapshot_id))
+(state / "a.report").write_bytes(report.to_protobuf())
+publish_rejected(rejected, beside, [report], {})
+take_back(rejected, beside)
+"""
+
+PASSED_BY_REJECTING = [name for name in STEPS if name.startswith("reject:")]
 PASSED_BY_MERGING = [name for name in STEPS if name.startswith("merge:")]
 PASSED_BY_PUBLISHING = [name for name in STEPS if name.split(":")[0] in ("reserve", "write")] + [
     "publish:before-list",
@@ -143,6 +167,37 @@ def test_a_merge_that_is_killed_is_done_whole_or_not_at_all_and_may_be_done_agai
     assert ids(table) == [1] and count_with_duckdb(table) == 1 and lake.orphans(table) == set()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("step", PASSED_BY_REJECTING)
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_rejected_rows_whose_job_is_killed_are_published_once_or_taken_back(
+    lake: Lake, tmp_path: Path, state: Path, step: str, goes_on: bool
+) -> None:
+    table = lake.table()
+    append(table, 1)
+    killed(step, tmp_path, state, program=REJECT)
+    snapshot = DistributedSnapshot.from_json((state / "descriptor.json").read_text())
+    beside = DistributedSnapshot.from_json((state / "beside.json").read_text())
+    reports = [Report.from_protobuf((state / "a.report").read_bytes())]
+    rejected = lake.catalog.load_table("db.t__rejected")
+    if goes_on and step != "reject:taken-back":
+        assert publish_rejected(rejected, beside, reports, {})
+        frazil.publish_snapshot(table, snapshot, reports)
+    else:
+        take_back(rejected, beside)
+        frazil.sweep(table, snapshot.commit_uuid, force=True)
+        frazil.sweep(rejected, beside.commit_uuid, force=True)
+    landed = goes_on and step != "reject:taken-back"
+    rejected = lake.again(rejected)
+    assert ids(table) == ([1, 10] if landed else [1])
+    assert rejected.scan().to_arrow()["row"].to_pylist() == (['{"id": "eleven", "text": "y"}'] if landed else [])
+    assert lake.orphans(table) == set() and lake.orphans(rejected) == set()
+    assert not reservations(table.metadata) and not reservations(rejected.metadata)
+
+
 def test_every_step_of_the_protocol_is_tried() -> None:
-    tried = {step.partition("#")[0] for step in [*PASSED_BY_MERGING, *PASSED_BY_PUBLISHING, *PASSED_BY_SWEEPING]}
+    tried = {
+        step.partition("#")[0]
+        for step in [*PASSED_BY_MERGING, *PASSED_BY_REJECTING, *PASSED_BY_PUBLISHING, *PASSED_BY_SWEEPING]
+    }
     assert {name for name in STEPS if not name.startswith("job:")} - tried == {"publish:noted"}  # the job's own step

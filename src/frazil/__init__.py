@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ReservationCancelled,
         ReservationExpired,
         SchemaMismatch,
+        TooManyRejected,
         WriteFailed,
     )
     from frazil.snapshot.batch_progress import NumberedBatch
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from frazil.snapshot.outcome import Landed
     from frazil.snapshot.overwrite_scope import MatchingRows, TouchedPartitions, WholeTable
     from frazil.snapshot.publish_snapshot import publish_snapshot
+    from frazil.snapshot.rejected_rows import RejectTo
+    from frazil.snapshot.rejected_table import open_rejected
     from frazil.snapshot.report import Report
     from frazil.snapshot.reservation import begin_snapshot, cancel, renew
     from frazil.snapshot.schema_commit import merge_schema
@@ -47,6 +50,7 @@ _HOMES = {
         "ReservationCancelled",
         "ReservationExpired",
         "SchemaMismatch",
+        "TooManyRejected",
         "WriteFailed",
     ),
     "frazil.snapshot.batch_progress": ("NumberedBatch",),
@@ -58,6 +62,8 @@ _HOMES = {
     "frazil.snapshot.outcome": ("Landed",),
     "frazil.snapshot.overwrite_scope": ("MatchingRows", "TouchedPartitions", "WholeTable"),
     "frazil.snapshot.publish_snapshot": ("publish_snapshot",),
+    "frazil.snapshot.rejected_rows": ("RejectTo",),
+    "frazil.snapshot.rejected_table": ("open_rejected",),
     "frazil.snapshot.report": ("Report",),
     "frazil.snapshot.reservation": ("begin_snapshot", "cancel", "renew"),
     "frazil.snapshot.schema_commit": ("merge_schema",),
@@ -84,6 +90,7 @@ __all__ = [
     "NotLanded",
     "NumberedBatch",
     "OutcomeUnknown",
+    "RejectTo",
     "Report",
     "ReservationCancelled",
     "ReservationExpired",
@@ -91,12 +98,14 @@ __all__ = [
     "SchemaMismatch",
     "SnapshotWriter",
     "Sweep",
+    "TooManyRejected",
     "TouchedPartitions",
     "WholeTable",
     "WriteFailed",
     "begin_snapshot",
     "cancel",
     "merge_schema",
+    "open_rejected",
     "publish_snapshot",
     "renew",
     "report_files",

@@ -52,10 +52,12 @@ class BatchAlignment:
     Columns are put in the table's order and cast where that loses nothing. A missing column becomes its write default
     or nulls. SchemaMismatch for a column too many, a required one that is missing or holds nulls, a type that does not
     fit, or a value that does not. Columns that do not fit by their types are all named at once. A column too many of
-    Arrow's null type is passed over: there is nothing in it.
+    Arrow's null type is passed over: there is nothing in it. With `narrow` a column may also be of a wider type than
+    the table's, or of text: then it is for each value to fit, and `bad_rows` tells which rows hold one that does not.
     """
 
-    def __init__(self, schema: Schema, match: ColumnMatch | None = None) -> None:
+    def __init__(self, schema: Schema, match: ColumnMatch | None = None, *, narrow: bool = False) -> None:
+        self._narrow = narrow
         self._fields = [field for field in schema.fields if not isinstance(field.field_type, UnknownType)]
         target = schema_to_pyarrow(Schema(*self._fields), include_field_ids=True)
         self._targets = [field.with_type(_narrow_offsets(field.type)) for field in target]
@@ -78,6 +80,18 @@ class BatchAlignment:
             self._plan(batch)
         return pa.RecordBatch.from_arrays([convert(batch) for convert in self._converters], schema=self.layout)
 
+    def bad_rows(self, batch: pa.RecordBatch) -> dict[int, str]:
+        """The rows for which `align` refuses the batch, each with why. SchemaMismatch if it is for the types alone.
+
+        A column that fits as a whole is looked at once; in one that does not, the bad rows are found by halving.
+        """
+        if self._source is None or not batch.schema.equals(self._source, check_metadata=True):
+            self._plan(batch)
+        found: dict[int, str] = {}
+        for convert in self._converters:
+            _find_bad(convert, batch, 0, found)
+        return found
+
     def _plan(self, batch: pa.RecordBatch) -> None:
         sources = list(batch.schema)
         places = [self._match.find(target, sources) for target in self._targets]
@@ -90,7 +104,9 @@ class BatchAlignment:
             )
         self._converters = _all_or_every_misfit(
             (
-                partial(_filled, field, target) if place is None else partial(_converted, place, sources[place], target)
+                partial(_filled, field, target)
+                if place is None
+                else partial(_converted, place, sources[place], target, self._narrow)
                 for field, target, place in zip(self._fields, self._layout, places, strict=True)
             ),
             check=partial(self._refuse_extra, sources, {place for place in places if place is not None}),
@@ -125,6 +141,20 @@ def _all_or_every_misfit(makers: Iterable[Callable[[], T]], check: Callable[[], 
     if misfits:
         raise SchemaMismatch("; ".join(misfits))
     return made
+
+
+def _find_bad(
+    convert: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, first: int, found: dict[int, str]
+) -> None:
+    try:
+        convert(batch)
+    except SchemaMismatch as error:
+        if batch.num_rows == 1:
+            found[first] = f"{found[first]}; {error}" if first in found else str(error)
+            return
+        half = batch.num_rows // 2
+        _find_bad(convert, batch.slice(0, half), first, found)
+        _find_bad(convert, batch.slice(half), first + half, found)
 
 
 def _narrow_offsets(kind: pa.DataType) -> pa.DataType:
@@ -169,8 +199,8 @@ def _filled(field: NestedField, target: pa.Field) -> Callable[[pa.RecordBatch], 
     return lambda batch: pa.repeat(value, batch.num_rows)
 
 
-def _converted(place: int, source: pa.Field, target: pa.Field) -> Callable[[pa.RecordBatch], pa.Array]:
-    convert = _converter(source.type, target.type, target.name)
+def _converted(place: int, source: pa.Field, target: pa.Field, narrow: bool) -> Callable[[pa.RecordBatch], pa.Array]:
+    convert = _converter(source.type, target.type, target.name, narrow)
 
     def column(batch: pa.RecordBatch) -> pa.Array:
         array = convert(batch.column(place))
@@ -181,29 +211,32 @@ def _converted(place: int, source: pa.Field, target: pa.Field) -> Callable[[pa.R
     return column
 
 
-def _converter(source: pa.DataType, target: pa.DataType, name: str) -> _Convert:
-    """What brings arrays of `source` to `target`; SchemaMismatch if nothing does without loss."""
+def _converter(source: pa.DataType, target: pa.DataType, name: str, narrow: bool = False) -> _Convert:
+    """What brings arrays of `source` to `target`; SchemaMismatch if nothing does without loss.
+
+    With `narrow` also to a type that does not hold every value: then each value must show that it fits.
+    """
     if pa.types.is_struct(source) and pa.types.is_struct(target):
-        return _struct_converter(source, target, name)
+        return _struct_converter(source, target, name, narrow)
     if is_list(source) and pa.types.is_list(target):
-        return _list_converter(source, target, name)
+        return _list_converter(source, target, name, narrow)
     if pa.types.is_map(source) and pa.types.is_map(target):
-        return _map_converter(source, target, name)
+        return _map_converter(source, target, name, narrow)
     if source.equals(target):
         return lambda array: array
     if pa.types.is_dictionary(source):
-        return _dictionary_converter(source, target, name)
+        return _dictionary_converter(source, target, name, narrow)
     if pa.types.is_dictionary(target):
-        plain = _converter(source, target.value_type, name)
+        plain = _converter(source, target.value_type, name, narrow)
         return lambda array: plain(array).dictionary_encode()
-    if not _widens(source, target):
+    if not (_widens(source, target) or (narrow and _narrows(source, target))):
         raise SchemaMismatch(f"column {name!r} is {_shown(target)} in the table and {source} in the source")
     return lambda array: _cast(array, target, name)
 
 
-def _dictionary_converter(source: Any, target: pa.DataType, name: str) -> _Convert:
+def _dictionary_converter(source: Any, target: pa.DataType, name: str, narrow: bool) -> _Convert:
     if not pa.types.is_dictionary(target):
-        plain = _converter(source.value_type, target, name)
+        plain = _converter(source.value_type, target, name, narrow)
         return lambda array: plain(array.dictionary_decode())
     _converter(source.value_type, target.value_type, name)
 
@@ -216,10 +249,13 @@ def _dictionary_converter(source: Any, target: pa.DataType, name: str) -> _Conve
     return convert
 
 
-def _struct_converter(source: Any, target: Any, name: str) -> _Convert:
+def _struct_converter(source: Any, target: Any, name: str, narrow: bool) -> _Convert:
     places = {source.field(at).name: at for at in range(source.num_fields)}
     inner = _all_or_every_misfit(
-        (partial(_child_converter, source, field, places.get(field.name), f"{name}.{field.name}") for field in target),
+        (
+            partial(_child_converter, source, field, places.get(field.name), f"{name}.{field.name}", narrow)
+            for field in target
+        ),
         check=partial(_refuse_extra_fields, source, target, name),
     )
 
@@ -241,12 +277,14 @@ def _shown_extra(fields: Iterable[pa.Field]) -> str:
     return ", ".join(f"{field.name!r} ({field.type})" for field in fields if not pa.types.is_null(field.type))
 
 
-def _child_converter(source: Any, target: pa.Field, place: int | None, name: str) -> Callable[[Any, Any], pa.Array]:
+def _child_converter(
+    source: Any, target: pa.Field, place: int | None, name: str, narrow: bool
+) -> Callable[[Any, Any], pa.Array]:
     if place is None:
         if not target.nullable:
             raise SchemaMismatch(f"column {name!r} ({target.type}) is required and missing in the source")
         return lambda array, _: pa.nulls(len(array), target.type)
-    convert = _converter(source.field(place).type, target.type, name)
+    convert = _converter(source.field(place).type, target.type, name, narrow)
 
     def child(array: Any, mask: Any) -> pa.Array:
         values = convert(array.field(place))
@@ -263,8 +301,8 @@ def _refuse_nulls(nulls: int, name: str) -> None:
         raise SchemaMismatch(f"column {name!r} is required and holds {nulls} nulls")
 
 
-def _list_converter(source: Any, target: Any, name: str) -> _Convert:
-    element = _converter(source.value_type, target.value_type, f"{name}.element")
+def _list_converter(source: Any, target: Any, name: str, narrow: bool) -> _Convert:
+    element = _converter(source.value_type, target.value_type, f"{name}.element", narrow)
     plain = pa.list_(source.value_field)
 
     def convert(array: pa.Array) -> pa.Array:
@@ -279,9 +317,9 @@ def _list_converter(source: Any, target: Any, name: str) -> _Convert:
     return convert
 
 
-def _map_converter(source: Any, target: Any, name: str) -> _Convert:
-    key = _converter(source.key_type, target.key_type, f"{name}.key")
-    item = _converter(source.item_type, target.item_type, f"{name}.value")
+def _map_converter(source: Any, target: Any, name: str, narrow: bool) -> _Convert:
+    key = _converter(source.key_type, target.key_type, f"{name}.key", narrow)
+    item = _converter(source.item_type, target.item_type, f"{name}.value", narrow)
 
     def convert(array: pa.Array) -> pa.Array:
         offsets, entries = _rebased(array)
@@ -308,11 +346,22 @@ def _map_entries(array: Any) -> pa.Array:
 
 def _cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     try:
-        return array.cast(target)
+        cast = array.cast(target)
+        if pa.types.is_float64(array.type) and pa.types.is_float32(target):
+            _check_exact(array, cast)
+        return cast
     except pa.ArrowInvalid as error:
         raise SchemaMismatch(
             f"column {name!r} is {_shown(target)} in the table and {array.type} in the source, and a value does not fit: {error}"
         ) from error
+
+
+def _check_exact(array: pa.Array, cast: pa.Array) -> None:
+    """Arrow rounds a double to a float, or makes it infinite, without a word."""
+    exact = pc.or_(pc.equal(cast.cast(array.type), array), pc.is_nan(array))
+    if not pc.all(exact, min_count=0).as_py():
+        first = array.filter(pc.invert(exact))[0]
+        raise pa.ArrowInvalid(f"{first} has no equal among floats")
 
 
 def _shown(kind: pa.DataType) -> str:
@@ -374,6 +423,18 @@ def _holds(target: Any, source: Any) -> bool:
     return bool(needed <= target.bit_width)
 
 
+def _narrows(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether some values of `source` may be values of `target`, and the cast refuses those that are not."""
+    types = pa.types
+    number = types.is_integer(target) or types.is_floating(target)
+    if _kind_of_bytes(source) == "text":
+        moment = types.is_date32(target) or types.is_timestamp(target)
+        return bool(number or types.is_decimal(target) or types.is_boolean(target) or moment)
+    if types.is_decimal(source):
+        return bool(types.is_decimal(target) or types.is_integer(target))
+    return bool(number and (types.is_integer(source) or types.is_floating(source)))
+
+
 def _decimal_widens(source: Any, target: Any) -> bool:
     more_scale = target.scale - source.scale
     return bool(more_scale >= 0 and target.precision - source.precision >= more_scale)
@@ -395,9 +456,9 @@ def batches_of(data: Any) -> Iterator[pa.RecordBatch]:
         raise SchemaMismatch(f"{type(data).__name__} is not an Arrow batch, table or reader")
 
 
-def check_fits(source: pa.Schema, schema: Schema, subject: str) -> None:
+def check_fits(source: pa.Schema, schema: Schema, subject: str, *, narrow: bool = False) -> None:
     """Raise SchemaMismatch, beginning with `subject`, if batches of the `source` schema cannot be aligned to `schema`."""
     try:
-        BatchAlignment(schema).align(pa.RecordBatch.from_pylist([], schema=source))
+        BatchAlignment(schema, narrow=narrow).align(pa.RecordBatch.from_pylist([], schema=source))
     except SchemaMismatch as error:
         raise SchemaMismatch(f"{subject}: {error}") from None

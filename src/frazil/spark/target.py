@@ -74,7 +74,7 @@ class Target:
         misfits = []
         for path, schema in self.source.schemas():
             try:
-                check_fits(schema, self._schema, path)
+                check_fits(schema, self._schema, path, narrow=self._settings.on_bad_row == "reject")
             except SchemaMismatch as error:
                 misfits.append(str(error))
         if misfits:
