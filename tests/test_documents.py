@@ -67,6 +67,8 @@ def test_the_catalog_page_s_example_runs(frazil_catalog: FrazilCatalog, tmp_path
     program = f"URI = {frazil_catalog.uri!r}\n{example}\nprint(type(catalog.list_namespaces()))"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "<class 'list'>"), done.stderr
+
+
 def test_the_schema_page_s_example_runs(tmp_path: Path) -> None:
     setup = python_blocks("README.md")[0].split("snapshot = ")[0]
     program = "\n".join([f"WAREHOUSE = {str(tmp_path)!r}", setup, *python_blocks("docs/schema.md")])

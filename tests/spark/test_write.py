@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 import frazil
 from frames import FrameLake
@@ -58,6 +58,20 @@ def test_what_the_tasks_wrote_is_published_as_one_snapshot(frames: FrameLake) ->
     one = writer(frames)
     one.commit([message(one, 1, 2), message(one, 3, shard=1), message(one, shard=2)])
     assert frames.ids() == [1, 2, 3] and len(frames.table().metadata.snapshots) == 1
+    assert frames.leftovers() == set()
+
+
+def test_with_merge_schema_the_table_is_changed_first_so_that_the_rows_fit(frames: FrameLake) -> None:
+    first = writer(frames)
+    first.commit([message(first, 1)])
+    wider = StructType().add("fare", DoubleType()).add("id", LongType())
+    options = {"path": "db.t", "root": str(frames.root)}
+    with pytest.raises(frazil.SchemaMismatch, match="has no column 'fare'"):
+        batch_writer(WriteOptions.parse(options, overwrite=False), wider)
+    one = batch_writer(WriteOptions.parse({**options, "Merge-Schema": "true"}, overwrite=False), wider)
+    report = frazil.write_shard(one.snapshot, "part-0", [pa.table({"fare": [2.5], "id": [2]})])
+    one.commit([ShardWritten.of(report, retried=False)])
+    assert frames.ids() == [1, 2] and frames.rows()["fare"].to_pylist() in ([None, 2.5], [2.5, None])
     assert frames.leftovers() == set()
 
 

@@ -183,7 +183,5 @@ def refuse_what_cannot_be_done(options: WriteOptions) -> None:
             f"distribution={options.distribution} cannot be had by an option, for Spark lets no Python data source ask for "
             f"a shuffle; write frazil.spark.distribute(df, {options.table!r}, {options.distribution!r}) instead of df"
         )
-    if options.merge_schema:
-        raise BadInput("option merge-schema is not there yet; change the table's schema before you write to it")
     if options.on_bad_row != "fail":
         raise BadInput("option on-bad-row=reject is not there yet; take the rows out that do not fit before you write")
