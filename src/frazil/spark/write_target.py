@@ -60,7 +60,8 @@ def prepare_target(options: WriteOptions, rows: StructType) -> WriteTarget:
     if options.merge_schema and not created:
         merge_schema(table, to_arrow_schema(rows, timezone="UTC"), _ROWS)
     with taken_back(catalog, table, created):
-        check_fits(arrow, table.schema(), f"{_ROWS} does not fit table {options.table}")
+        narrow = options.on_bad_row == "reject"
+        check_fits(arrow, table.schema(), f"{_ROWS} does not fit table {options.table}", narrow=narrow)
     return WriteTarget(catalog, table, created)
 
 
