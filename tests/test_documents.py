@@ -69,6 +69,13 @@ def test_the_catalog_page_s_example_runs(frazil_catalog: FrazilCatalog, tmp_path
     assert (done.returncode, done.stdout.strip()) == (0, "<class 'list'>"), done.stderr
 
 
+def test_the_schema_page_s_example_runs(tmp_path: Path) -> None:
+    setup = python_blocks("README.md")[0].split("snapshot = ")[0]
+    program = "\n".join([f"WAREHOUSE = {str(tmp_path)!r}", setup, *python_blocks("docs/schema.md")])
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     "document",
     ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((CHECKOUT / "docs").glob("*.md")))],

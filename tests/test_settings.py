@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import BadInput
-from frazil.settings import CatalogSettings, IngestSettings, state_folder
+from frazil.settings import CatalogSettings, IngestSettings, RejectLimit, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +74,43 @@ def test_settings_survive_the_jobs_log_but_secrets_do_not_enter_it() -> None:
         options={"password": "hush"},
     )
     assert "hush" not in json.dumps(secret.to_document())
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        (None, RejectLimit()),
+        ("0", RejectLimit(rows=0)),
+        ("1000", RejectLimit(rows=1000)),
+        (" 0.5 %", RejectLimit(None, 0.5)),
+    ],
+)
+def test_a_limit_of_rejected_rows_is_a_number_or_a_share(text: str | None, limit: RejectLimit) -> None:
+    assert RejectLimit.parse(text) == limit
+
+
+@pytest.mark.parametrize("text", ["", "%", "many", "-1", "1.5", "101%", "-1%", "nan%"])
+def test_any_other_limit_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="--max-rejected"):
+        RejectLimit.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("limit", "rejected", "rows", "passed"),
+    [
+        (RejectLimit(), 10**9, 10**9, False),
+        (RejectLimit(rows=2), 2, None, False),
+        (RejectLimit(rows=2), 3, None, True),
+        (RejectLimit(percent=10), 1, 10, False),
+        (RejectLimit(percent=10), 2, 19, True),
+        (RejectLimit(percent=10), 2, None, False),
+        (RejectLimit(percent=0), 1, 10**9, True),
+    ],
+)
+def test_a_share_is_of_all_rows_and_told_when_they_are_known(
+    limit: RejectLimit, rejected: int, rows: int | None, passed: bool
+) -> None:
+    assert limit.is_passed(rejected, rows) is passed
 
 
 def test_jobs_are_kept_where_the_environment_says() -> None:

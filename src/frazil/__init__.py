@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ReservationCancelled,
         ReservationExpired,
         SchemaMismatch,
+        TooManyRejected,
         WriteFailed,
     )
     from frazil.snapshot.batch_progress import NumberedBatch
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
     from frazil.snapshot.outcome import Landed
     from frazil.snapshot.overwrite_scope import MatchingRows, TouchedPartitions, WholeTable
     from frazil.snapshot.publish_snapshot import publish_snapshot
+    from frazil.snapshot.rejected_rows import RejectTo
+    from frazil.snapshot.rejected_table import open_rejected
     from frazil.snapshot.report import Report
     from frazil.snapshot.reservation import begin_snapshot, cancel, renew
+    from frazil.snapshot.schema_commit import merge_schema
+    from frazil.snapshot.schema_merge import SchemaMerge
     from frazil.snapshot.write_shard import SnapshotWriter, report_files, write_shard
 
 # Where each public name lives. They are imported on first use, because `frazil --help` must not pay for PyArrow.
@@ -45,6 +50,7 @@ _HOMES = {
         "ReservationCancelled",
         "ReservationExpired",
         "SchemaMismatch",
+        "TooManyRejected",
         "WriteFailed",
     ),
     "frazil.snapshot.batch_progress": ("NumberedBatch",),
@@ -56,8 +62,12 @@ _HOMES = {
     "frazil.snapshot.outcome": ("Landed",),
     "frazil.snapshot.overwrite_scope": ("MatchingRows", "TouchedPartitions", "WholeTable"),
     "frazil.snapshot.publish_snapshot": ("publish_snapshot",),
+    "frazil.snapshot.rejected_rows": ("RejectTo",),
+    "frazil.snapshot.rejected_table": ("open_rejected",),
     "frazil.snapshot.report": ("Report",),
     "frazil.snapshot.reservation": ("begin_snapshot", "cancel", "renew"),
+    "frazil.snapshot.schema_commit": ("merge_schema",),
+    "frazil.snapshot.schema_merge": ("SchemaMerge",),
     "frazil.snapshot.write_shard": ("SnapshotWriter", "report_files", "write_shard"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -80,17 +90,22 @@ __all__ = [
     "NotLanded",
     "NumberedBatch",
     "OutcomeUnknown",
+    "RejectTo",
     "Report",
     "ReservationCancelled",
     "ReservationExpired",
+    "SchemaMerge",
     "SchemaMismatch",
     "SnapshotWriter",
     "Sweep",
+    "TooManyRejected",
     "TouchedPartitions",
     "WholeTable",
     "WriteFailed",
     "begin_snapshot",
     "cancel",
+    "merge_schema",
+    "open_rejected",
     "publish_snapshot",
     "renew",
     "report_files",

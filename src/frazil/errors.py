@@ -6,6 +6,7 @@
     │   ├── SourceUnreadable     a source file is there but damaged or not of its format
     │   │   └── SourceInterrupted  the connection to a source broke while it was read
     │   ├── SchemaMismatch       a source does not fit the table, or two sources clash
+    │   ├── TooManyRejected      more rows were rejected than the limit allows
     │   ├── UnknownColumn        a partition field or option names a column that is not there
     │   └── UnknownJob           no job of that name is kept here
     ├── NotLanded                proven: no reader will ever see this snapshot
@@ -61,6 +62,12 @@ class SourceInterrupted(SourceUnreadable):
 
 class SchemaMismatch(BadInput):
     """A source does not fit the table, or two sources clash."""
+
+
+class TooManyRejected(BadInput):
+    """More rows were rejected than the limit allows."""
+
+    exit_code = 1
 
 
 class UnknownColumn(BadInput):

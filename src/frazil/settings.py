@@ -61,6 +61,39 @@ class CatalogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectLimit:
+    """How many rows a job may reject: a number, or a share in percent; with neither there is no limit."""
+
+    rows: int | None = None
+    percent: float | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> RejectLimit:
+        """`1000` or `0.5%`."""
+        if text is None:
+            return cls()
+        number = text.strip().removesuffix("%").strip()
+        try:
+            limit = cls(percent=float(number)) if text.strip().endswith("%") else cls(rows=int(number))
+        except ValueError:
+            limit = cls(rows=-1)
+        if not ((limit.rows or 0) >= 0 and 0 <= (limit.percent or 0) <= 100):
+            raise BadInput(
+                f"--max-rejected {text!r} is neither a number of rows, such as 1000, nor a share, such as 0.5%"
+            )
+        return limit
+
+    def is_passed(self, rejected: int, rows: int | None) -> bool:
+        """Whether so many rejected rows, of `rows` in all where that is known already, are too many."""
+        if self.rows is not None and rejected > self.rows:
+            return True
+        return self.percent is not None and rows is not None and rejected * 100 > self.percent * rows
+
+    def __str__(self) -> str:
+        return f"{self.percent:g}%" if self.percent is not None else str(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class IngestSettings:
     """What `frazil ingest` was asked to do."""
 
@@ -81,6 +114,9 @@ class IngestSettings:
     tables: str | None = None
     query: str | None = None
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    merge_schema: bool = False
+    on_bad_row: str = "fail"
+    max_rejected: str | None = None
 
     def to_document(self) -> dict[str, Any]:
         """As JSON values, for the job's log. Credentials, and settings that look like it, stay out: a resume names them again."""
@@ -101,6 +137,9 @@ class IngestSettings:
             "options": _without_secrets(self.options),
             "tables": self.tables,
             "query": self.query,
+            "merge-schema": self.merge_schema,
+            "on-bad-row": self.on_bad_row,
+            "max-rejected": self.max_rejected,
         }
 
     @classmethod
@@ -123,6 +162,9 @@ class IngestSettings:
             options=document.get("options", {}),
             tables=document.get("tables"),
             query=document.get("query"),
+            merge_schema=document.get("merge-schema", False),
+            on_bad_row=document.get("on-bad-row", "fail"),
+            max_rejected=document.get("max-rejected"),
         )
 
 

@@ -24,6 +24,8 @@ CRASH_MARK: Final = "FRAZIL_CRASH_MARK"
 CRASH_WITH: Final = "FRAZIL_CRASH_WITH"
 
 STEPS: Final[dict[str, str]] = {
+    "merge:begun": "the merged schema is known; the table does not have it yet",
+    "merge:committed": "the table has the merged schema; nothing is reserved yet",
     "reserve:begun": "the table is loaded; the reservation is not in it yet",
     "reserve:committed": "the reservation is in the table; the caller does not hold the descriptor yet",
     "write:file-opened": "a data file is open; nothing of it is complete",
@@ -33,6 +35,9 @@ STEPS: Final[dict[str, str]] = {
     "job:declared": "the job and its shards are on disk; no shard has begun",
     "job:report-stored": "a shard's report is on disk; the job has not gone on",
     "job:finished": "the last report is on disk; publishing has not begun",
+    "reject:committed": "the rejected rows are in their table; the others are not published yet",
+    "reject:taking-back": "the rejected rows are to be taken back; they are still there",
+    "reject:taken-back": "the rejected rows are out of their table; their files are not swept",
     "publish:before-list": "the reservation is found good; the manifest list is not written",
     "publish:list-written": "the manifest list is written; the catalog has not been called",
     "publish:committed": "the catalog has accepted the commit; nobody has noted it",

@@ -160,6 +160,27 @@ def test_the_summary_goes_into_the_snapshot(frazil: Frazil) -> None:
     assert (summary["batch"], summary["frazil.job"]) == ("7", ran.document["job_id"])
 
 
+def test_merge_schema_makes_room_for_what_the_source_has(frazil: Frazil) -> None:
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "s": [{"x": 1}]}), frazil.home / "a.parquet")
+    frazil.here("ingest", "a.parquet", "db.t", "--root", frazil.root)
+    pq.write_table(pa.table({"id": [2**40], "s": [{"x": 2, "y": "new"}], "n": [1.5]}), frazil.home / "b.parquet")
+    refused = frazil.here("ingest", "b.parquet", "db.t", "--root", frazil.root)
+    assert refused.code == 2
+    for words in (
+        "'id' is int32 in the table and int64",
+        "no field 'y' (string)",
+        "no column 'n' (double)",
+        "--merge-schema",
+    ):
+        assert words in " ".join(refused.err.split())
+    ran = frazil.here("ingest", "b.parquet", "db.t", "--root", frazil.root, "--merge-schema")
+    assert ran.code == 0, ran.err
+    table = frazil.table()
+    expected = [{"id": 1, "n": None, "s": {"x": 1, "y": None}}, {"id": 2**40, "n": 1.5, "s": {"x": 2, "y": "new"}}]
+    assert read_with_duckdb(table).to_pylist() == read_with_pyiceberg(table).to_pylist() == expected
+    assert frazil.orphans() == set()
+
+
 def seaweedfs_environment(seaweedfs: SeaweedFS, name: str) -> dict[str, str]:
     """What a PyIceberg user sets for this catalog."""
     prefix = f"PYICEBERG_CATALOG__{name.upper()}__"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,14 @@ def test_the_shards_of_a_job_that_started_over_are_there_when_it_is_opened_again
         log.record(Event.PLANNED, PLAN)
         log.record(Event.STARTED_OVER, {"x": {"kind": "of its own"}})
     assert store.read("j").declared.shards == {"x": {"kind": "of its own"}}
+
+
+def test_the_reservation_for_rejected_rows_is_kept_without_its_secrets(store: JobStore) -> None:
+    beside = PLAN.snapshot.with_storage({"s3.secret-access-key": "hush"})
+    with store.create("j") as log:
+        log.record(Event.PLANNED, replace(PLAN, rejected=beside))
+    assert store.read("j").declared.rejected == beside.with_storage({})
+    assert "hush" not in (store.folder / "j.jsonl").read_text()
 
 
 def test_an_event_is_on_disk_when_record_returns(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:

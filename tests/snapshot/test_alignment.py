@@ -25,6 +25,7 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 
@@ -132,6 +133,28 @@ def test_a_missing_required_column_is_named() -> None:
 def test_extra_columns_are_named_with_their_types() -> None:
     with pytest.raises(SchemaMismatch, match=r"no column 'more' \(int64\)"):
         BatchAlignment(TABLE).align(pa.record_batch({"id": [1], "more": [2]}))
+
+
+def test_every_column_that_does_not_fit_is_named_at_once() -> None:
+    rows = pa.record_batch({"name": [1], "place": pa.array([{"x": "a", "z": 1}]), "more": [2]})
+    with pytest.raises(SchemaMismatch) as refused:
+        BatchAlignment(TABLE).align(rows)
+    for words in (
+        "'id' (int64) is required",
+        "'name' is string",
+        "'place.x' is double",
+        "no field 'z' (int64)",
+        "'more'",
+    ):
+        assert words in str(refused.value)
+
+
+def test_a_column_of_no_type_goes_by_whether_the_table_has_it_or_not() -> None:
+    table = Schema(NestedField(1, "id", LongType()), NestedField(2, "later", UnknownType()))
+    rows = pa.record_batch({"id": [1], "later": pa.nulls(1), "never": pa.nulls(1)})
+    assert BatchAlignment(table).align(rows).to_pylist() == [{"id": 1}]
+    with pytest.raises(SchemaMismatch, match="'later' has no type yet in the table and is int64 in the source"):
+        BatchAlignment(table).align(pa.record_batch({"id": [1], "later": [2]}))
 
 
 def test_nulls_in_a_required_column_are_counted() -> None:

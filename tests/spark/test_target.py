@@ -82,5 +82,5 @@ def test_what_does_not_fit_a_new_table_is_refused_before_it_is_made(
 def test_a_source_that_does_not_fit_an_existing_table_is_refused(lake: Lake, tmp_path: Path) -> None:
     lake.table()
     pq.write_table(pa.table({"id": ["one"]}), tmp_path / "a.parquet")
-    with pytest.raises(SchemaMismatch, match=r"a\.parquet does not fit table db\.t.*'id'"):
+    with pytest.raises(SchemaMismatch, match=r"the source does not fit table db\.t: .*a\.parquet: column 'id'"):
         target(lake, tmp_path, "db.t")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 import frazil
 from frames import FrameLake
@@ -59,6 +59,78 @@ def test_what_the_tasks_wrote_is_published_as_one_snapshot(frames: FrameLake) ->
     one.commit([message(one, 1, 2), message(one, 3, shard=1), message(one, shard=2)])
     assert frames.ids() == [1, 2, 3] and len(frames.table().metadata.snapshots) == 1
     assert frames.leftovers() == set()
+
+
+def test_with_merge_schema_the_table_is_changed_first_so_that_the_rows_fit(frames: FrameLake) -> None:
+    first = writer(frames)
+    first.commit([message(first, 1)])
+    wider = StructType().add("fare", DoubleType()).add("id", LongType())
+    options = {"path": "db.t", "root": str(frames.root)}
+    with pytest.raises(frazil.SchemaMismatch, match="has no column 'fare'"):
+        batch_writer(WriteOptions.parse(options, overwrite=False), wider)
+    one = batch_writer(WriteOptions.parse({**options, "Merge-Schema": "true"}, overwrite=False), wider)
+    report = frazil.write_shard(one.snapshot, "part-0", [pa.table({"fare": [2.5], "id": [2]})])
+    one.commit([ShardWritten.of(report, retried=False)])
+    assert frames.ids() == [1, 2] and frames.rows()["fare"].to_pylist() in ([None, 2.5], [2.5, None])
+    assert frames.leftovers() == set()
+
+
+NARROW = [pa.table({"id": pa.array([1, 2, 2**40], pa.int64()), "text": ["a", "b", "c"]})]
+
+
+def narrow_table(frames: FrameLake) -> None:
+    catalog = EmbeddedCatalog(make(frames.root))
+    catalog.create_namespace("db")
+    catalog.create_table("db.t", pa.schema([("id", pa.int32()), ("text", pa.string())]))
+
+
+def make(root: Path) -> Path:
+    (root / "warehouse").mkdir(parents=True)
+    return root
+
+
+def test_rows_that_do_not_fit_land_beside_in_the_same_job(frames: FrameLake) -> None:
+    narrow_table(frames)
+    with pytest.raises(frazil.SchemaMismatch, match="does not fit table"):
+        writer(frames)
+    one = writer(frames, on_bad_row="reject")
+    assert one.rejects is not None
+    report = frazil.write_shard(one.snapshot, "part-0", NARROW, rejects=one.rejects.beside(one.snapshot))
+    one.commit([ShardWritten.of(report, retried=False)])
+    assert frames.ids() == [1, 2] and not frames.leftovers() & frames.leftovers("db.t__rejected")
+    (rejected,) = frames.rows("db.t__rejected").to_pylist()
+    assert "id" in rejected["reason"] and str(2**40) in rejected["row"]
+    assert frames.table().current_snapshot().summary["frazil.rejected-rows"] == "1"  # type: ignore[union-attr, index]
+
+
+def test_no_table_for_rejected_rows_stays_where_all_fit_or_the_write_fails(
+    frames: FrameLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    narrow_table(frames)
+    one = writer(frames, on_bad_row="reject")
+    report = frazil.write_shard(
+        one.snapshot, "part-0", [NARROW[0].slice(0, 2)], rejects=one.rejects.beside(one.snapshot)
+    )  # type: ignore[union-attr]
+    one.commit([ShardWritten.of(report, retried=False)])
+    assert frames.ids() == [1, 2] and not EmbeddedCatalog(frames.root).table_exists("db.t__rejected")
+    two = writer(frames, on_bad_row="reject")
+    frazil.write_shard(two.snapshot, "part-0", NARROW, rejects=two.rejects.beside(two.snapshot))  # type: ignore[union-attr]
+    two.abort([None])
+    assert not EmbeddedCatalog(frames.root).table_exists("db.t__rejected") and frames.leftovers() == set()
+
+
+def test_rejected_rows_are_taken_back_where_the_others_do_not_land(frames: FrameLake) -> None:
+    narrow_table(frames)
+    one = writer(frames, overwrite=True, on_bad_row="reject")
+    report = frazil.write_shard(one.snapshot, "part-0", NARROW, rejects=one.rejects.beside(one.snapshot))  # type: ignore[union-attr]
+    rival = frazil.begin_snapshot(frames.table())
+    fits = [pa.table({"id": pa.array([7], pa.int32())})]
+    frazil.publish_snapshot(frames.table(), rival, [frazil.write_shard(rival, "r", fits)])
+    with pytest.raises(frazil.CommitConflict):
+        one.commit([ShardWritten.of(report, retried=False)])
+    assert frames.ids() == [7]
+    assert not EmbeddedCatalog(frames.root).table_exists("db.t__rejected") and frames.leftovers() == set()
 
 
 def test_a_message_is_small(frames: FrameLake) -> None:

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from frazil.cli.report_errors import Output, StopSignals, command_output
 from frazil.errors import BadInput
-from frazil.settings import CatalogSettings, IngestSettings, state_folder
+from frazil.settings import CatalogSettings, IngestSettings, RejectLimit, state_folder
 from frazil.sources.postgres_address import is_address, without_credentials
 
 if TYPE_CHECKING:
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 @click.option("--catalog", metavar="NAME", help="A catalog configured for PyIceberg, instead of an embedded one.")
 @click.option("--partition-by", metavar="TERMS", help="For a new table: 'day(ts), bucket(16, id), region'.")
 @click.option("--mode", type=click.Choice(["append", "overwrite"]), default="append", show_default=True)
+@click.option("--merge-schema", is_flag=True, help="Change the table's schema so that the source fits, if it can be.")
+@click.option(
+    "--on-bad-row",
+    type=click.Choice(["fail", "reject"]),
+    default="fail",
+    show_default=True,
+    help="A row that does not fit: fail the run, or write it to TABLE__rejected.",
+)
+@click.option("--max-rejected", metavar="N|P%", help="Fail if more rows than this are rejected.")
 @click.option("--branch", default="main", show_default=True, help="The branch to publish to.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option(
@@ -96,6 +105,9 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
         tables=options["tables"],
         query=options["query"],
         credentials=credentials,
+        merge_schema=options["merge_schema"],
+        on_bad_row=options["on_bad_row"],
+        max_rejected=_limit(options["max_rejected"], options["on_bad_row"]),
     )
 
 
@@ -114,8 +126,19 @@ def _check_database(sources: tuple[str, ...], options: dict[str, Any]) -> None:
         return
     if len(sources) > 1:
         raise BadInput("a PostgreSQL database is ingested by itself: name one address, and one TABLE or namespace")
+    if options["on_bad_row"] == "reject" and options["tables"] is not None:
+        raise BadInput(
+            "--on-bad-row reject goes with one table, not with --tables; ingest tables with bad rows one by one"
+        )
     if len(given) != 1:
         raise BadInput("of a PostgreSQL database, say either which tables with --tables, or a SELECT with --query")
+
+
+def _limit(text: str | None, on_bad_row: str) -> str | None:
+    if text is not None and on_bad_row != "reject":
+        raise BadInput("--max-rejected goes with --on-bad-row reject: otherwise the first bad row fails the run")
+    RejectLimit.parse(text)
+    return text
 
 
 def _changes(arguments: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from frazil.spark.tables_result import TablesResult
 
 def render(result: IngestResult, catalog: CatalogSettings) -> str:
     """The summary, with the lines that query the table elsewhere."""
+    if result.snapshot_id is None and result.rejected:
+        return f"{result.table}: nothing to publish, as no row fits; {_rejected(result)}"
     if result.snapshot_id is None:
         return f"{result.table}: the source has no rows, so there was nothing to publish."
     rate = result.rows / result.job_seconds if result.job_seconds else 0.0
@@ -21,6 +23,7 @@ def render(result: IngestResult, catalog: CatalogSettings) -> str:
         f"{source}{', table created' if result.table_created else ''}",
         f"  snapshot  {result.snapshot_id}, {_committed(result.commit_attempts)}",
         f"  time      {result.job_seconds:.1f} s ({rate:,.0f} rows/s), and {result.session_seconds:.1f} s to start Spark",
+        *([f"  rejected  {_rejected(result)}"] if result.rejected else []),
         *shards,
         f"  job       {result.job_id}",
         f"  at        {result.location}",
@@ -69,6 +72,11 @@ def _commits(result: TablesResult) -> str:
     if result.atomic:
         return "all tables became visible at one instant"
     return "one after the other, table by table: this catalog has no commit over several tables"
+
+
+def _rejected(result: IngestResult) -> str:
+    rows = "1 row" if result.rejected == 1 else f"{result.rejected:,} rows"
+    return f"{rows}, with reasons in {result.rejected_table} where job = '{result.job_id}'"
 
 
 def _committed(attempts: int) -> str:

@@ -14,11 +14,15 @@ from frazil.snapshot.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a job declares before its first shard is written. `request` is the command that was asked for, as values."""
+    """What a job declares before its first shard is written. `request` is the command that was asked for, as values.
+
+    `rejected` is the reservation on the table for rows that do not fit, where they are not an error.
+    """
 
     snapshot: DistributedSnapshot
     shards: Mapping[str, Mapping[str, Any]]
     request: Mapping[str, Any]
+    rejected: DistributedSnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,7 @@ def _encode(event: Event, detail: Any) -> dict[str, Any]:
             "snapshot": json.loads(_without_secrets(detail.snapshot).to_json()),
             "shards": {name: dict(shard) for name, shard in detail.shards.items()},
             "request": dict(detail.request),
+            "rejected": json.loads(_without_secrets(detail.rejected).to_json()) if detail.rejected else None,
         }
     if event is Event.STARTED_OVER:
         return {"shards": {name: dict(shard) for name, shard in detail.items()}}
@@ -161,10 +162,12 @@ def _encode(event: Event, detail: Any) -> dict[str, Any]:
 
 def _decode(event: Event, document: dict[str, Any]) -> Any:
     if event is Event.PLANNED:
+        rejected = document.get("rejected")
         return Plan(
             snapshot=DistributedSnapshot.from_json(json.dumps(document["snapshot"])),
             shards=document["shards"],
             request=document["request"],
+            rejected=DistributedSnapshot.from_json(json.dumps(rejected)) if rejected else None,
         )
     if event is Event.STARTED_OVER:
         return document["shards"]

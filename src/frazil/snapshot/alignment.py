@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, UnknownType
+from pyiceberg.types import IcebergType, NestedField, UnknownType
 
 from frazil.errors import SchemaMismatch
 
@@ -19,6 +20,7 @@ _MAX_DICTIONARY = 65_536
 _LONG_DIGITS = 18
 _ID = b"PARQUET:field_id"
 
+T = TypeVar("T")
 _Convert = Callable[[pa.Array], pa.Array]
 
 
@@ -49,13 +51,19 @@ class BatchAlignment:
 
     Columns are put in the table's order and cast where that loses nothing. A missing column becomes its write default
     or nulls. SchemaMismatch for a column too many, a required one that is missing or holds nulls, a type that does not
-    fit, or a value that does not.
+    fit, or a value that does not. Columns that do not fit by their types are all named at once. A column too many of
+    Arrow's null type is passed over: there is nothing in it. With `narrow` a column may also be of a wider type than
+    the table's, or of text: then it is for each value to fit, and `bad_rows` tells which rows hold one that does not.
     """
 
-    def __init__(self, schema: Schema, match: ColumnMatch | None = None) -> None:
+    def __init__(self, schema: Schema, match: ColumnMatch | None = None, *, narrow: bool = False) -> None:
+        self._narrow = narrow
         self._fields = [field for field in schema.fields if not isinstance(field.field_type, UnknownType)]
         target = schema_to_pyarrow(Schema(*self._fields), include_field_ids=True)
         self._targets = [field.with_type(_narrow_offsets(field.type)) for field in target]
+        # Of a type that is not known yet there are no values: files leave such columns out.
+        unknown = [field for field in schema.fields if isinstance(field.field_type, UnknownType)]
+        self._unknown = list(schema_to_pyarrow(Schema(*unknown), include_field_ids=True))
         self._match = match or ColumnMatch()
         self._layout: pa.Schema | None = None
         self._source: pa.Schema | None = None
@@ -72,10 +80,21 @@ class BatchAlignment:
             self._plan(batch)
         return pa.RecordBatch.from_arrays([convert(batch) for convert in self._converters], schema=self.layout)
 
+    def bad_rows(self, batch: pa.RecordBatch) -> dict[int, str]:
+        """The rows for which `align` refuses the batch, each with why. SchemaMismatch if it is for the types alone.
+
+        A column that fits as a whole is looked at once; in one that does not, the bad rows are found by halving.
+        """
+        if self._source is None or not batch.schema.equals(self._source, check_metadata=True):
+            self._plan(batch)
+        found: dict[int, str] = {}
+        for convert in self._converters:
+            _find_bad(convert, batch, 0, found)
+        return found
+
     def _plan(self, batch: pa.RecordBatch) -> None:
         sources = list(batch.schema)
         places = [self._match.find(target, sources) for target in self._targets]
-        _refuse_extra(sources, {place for place in places if place is not None})
         if self._layout is None:
             self._layout = pa.schema(
                 [
@@ -83,17 +102,59 @@ class BatchAlignment:
                     for target, place in zip(self._targets, places, strict=True)
                 ]
             )
-        self._converters = [
-            _filled(field, target) if place is None else _converted(place, sources[place], target)
-            for field, target, place in zip(self._fields, self._layout, places, strict=True)
-        ]
+        self._converters = _all_or_every_misfit(
+            (
+                partial(_filled, field, target)
+                if place is None
+                else partial(_converted, place, sources[place], target, self._narrow)
+                for field, target, place in zip(self._fields, self._layout, places, strict=True)
+            ),
+            check=partial(self._refuse_extra, sources, {place for place in places if place is not None}),
+        )
         self._source = batch.schema
 
+    def _refuse_extra(self, sources: list[pa.Field], used: set[int]) -> None:
+        for unknown in self._unknown:
+            place = self._match.find(unknown, sources)
+            if place is not None and not pa.types.is_null(sources[place].type):
+                raise SchemaMismatch(
+                    f"column {unknown.name!r} has no type yet in the table and is {sources[place].type} in the source"
+                )
+            used = used if place is None else used | {place}
+        if extra := _shown_extra(source for at, source in enumerate(sources) if at not in used):
+            raise SchemaMismatch(f"the table has no column {extra}; add it to the table or leave it out")
 
-def _refuse_extra(sources: list[pa.Field], used: set[int]) -> None:
-    extra = [f"{source.name!r} ({source.type})" for at, source in enumerate(sources) if at not in used]
-    if extra:
-        raise SchemaMismatch(f"the table has no column {', '.join(extra)}; add it to the table or leave it out")
+
+def _all_or_every_misfit(makers: Iterable[Callable[[], T]], check: Callable[[], None]) -> list[T]:
+    """What each of these makes. Where some, or the check, raise SchemaMismatch, one that says what all of them said."""
+    made: list[T] = []
+    misfits: list[str] = []
+    for make in makers:
+        try:
+            made.append(make())
+        except SchemaMismatch as error:
+            misfits.append(str(error))
+    try:
+        check()
+    except SchemaMismatch as error:
+        misfits.append(str(error))
+    if misfits:
+        raise SchemaMismatch("; ".join(misfits))
+    return made
+
+
+def _find_bad(
+    convert: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, first: int, found: dict[int, str]
+) -> None:
+    try:
+        convert(batch)
+    except SchemaMismatch as error:
+        if batch.num_rows == 1:
+            found[first] = f"{found[first]}; {error}" if first in found else str(error)
+            return
+        half = batch.num_rows // 2
+        _find_bad(convert, batch.slice(0, half), first, found)
+        _find_bad(convert, batch.slice(half), first + half, found)
 
 
 def _narrow_offsets(kind: pa.DataType) -> pa.DataType:
@@ -138,8 +199,8 @@ def _filled(field: NestedField, target: pa.Field) -> Callable[[pa.RecordBatch], 
     return lambda batch: pa.repeat(value, batch.num_rows)
 
 
-def _converted(place: int, source: pa.Field, target: pa.Field) -> Callable[[pa.RecordBatch], pa.Array]:
-    convert = _converter(source.type, target.type, target.name)
+def _converted(place: int, source: pa.Field, target: pa.Field, narrow: bool) -> Callable[[pa.RecordBatch], pa.Array]:
+    convert = _converter(source.type, target.type, target.name, narrow)
 
     def column(batch: pa.RecordBatch) -> pa.Array:
         array = convert(batch.column(place))
@@ -150,29 +211,32 @@ def _converted(place: int, source: pa.Field, target: pa.Field) -> Callable[[pa.R
     return column
 
 
-def _converter(source: pa.DataType, target: pa.DataType, name: str) -> _Convert:
-    """What brings arrays of `source` to `target`; SchemaMismatch if nothing does without loss."""
+def _converter(source: pa.DataType, target: pa.DataType, name: str, narrow: bool = False) -> _Convert:
+    """What brings arrays of `source` to `target`; SchemaMismatch if nothing does without loss.
+
+    With `narrow` also to a type that does not hold every value: then each value must show that it fits.
+    """
     if pa.types.is_struct(source) and pa.types.is_struct(target):
-        return _struct_converter(source, target, name)
-    if _is_list(source) and pa.types.is_list(target):
-        return _list_converter(source, target, name)
+        return _struct_converter(source, target, name, narrow)
+    if is_list(source) and pa.types.is_list(target):
+        return _list_converter(source, target, name, narrow)
     if pa.types.is_map(source) and pa.types.is_map(target):
-        return _map_converter(source, target, name)
+        return _map_converter(source, target, name, narrow)
     if source.equals(target):
         return lambda array: array
     if pa.types.is_dictionary(source):
-        return _dictionary_converter(source, target, name)
+        return _dictionary_converter(source, target, name, narrow)
     if pa.types.is_dictionary(target):
-        plain = _converter(source, target.value_type, name)
+        plain = _converter(source, target.value_type, name, narrow)
         return lambda array: plain(array).dictionary_encode()
-    if not _widens(source, target):
+    if not (_widens(source, target) or (narrow and _narrows(source, target))):
         raise SchemaMismatch(f"column {name!r} is {_shown(target)} in the table and {source} in the source")
     return lambda array: _cast(array, target, name)
 
 
-def _dictionary_converter(source: Any, target: pa.DataType, name: str) -> _Convert:
+def _dictionary_converter(source: Any, target: pa.DataType, name: str, narrow: bool) -> _Convert:
     if not pa.types.is_dictionary(target):
-        plain = _converter(source.value_type, target, name)
+        plain = _converter(source.value_type, target, name, narrow)
         return lambda array: plain(array.dictionary_decode())
     _converter(source.value_type, target.value_type, name)
 
@@ -185,12 +249,15 @@ def _dictionary_converter(source: Any, target: pa.DataType, name: str) -> _Conve
     return convert
 
 
-def _struct_converter(source: Any, target: Any, name: str) -> _Convert:
+def _struct_converter(source: Any, target: Any, name: str, narrow: bool) -> _Convert:
     places = {source.field(at).name: at for at in range(source.num_fields)}
-    extra = [inner for inner in places if target.get_field_index(inner) < 0]
-    if extra:
-        raise SchemaMismatch(f"column {name!r}: the table has no field {', '.join(map(repr, extra))} in it")
-    inner = [_child_converter(source, field, places.get(field.name), f"{name}.{field.name}") for field in target]
+    inner = _all_or_every_misfit(
+        (
+            partial(_child_converter, source, field, places.get(field.name), f"{name}.{field.name}", narrow)
+            for field in target
+        ),
+        check=partial(_refuse_extra_fields, source, target, name),
+    )
 
     def convert(array: pa.Array) -> pa.Array:
         mask = pc.is_null(array) if array.null_count else None
@@ -200,12 +267,24 @@ def _struct_converter(source: Any, target: Any, name: str) -> _Convert:
     return convert
 
 
-def _child_converter(source: Any, target: pa.Field, place: int | None, name: str) -> Callable[[Any, Any], pa.Array]:
+def _refuse_extra_fields(source: Any, target: Any, name: str) -> None:
+    if extra := _shown_extra(field for field in source if target.get_field_index(field.name) < 0):
+        raise SchemaMismatch(f"column {name!r}: the table has no field {extra} in it")
+
+
+def _shown_extra(fields: Iterable[pa.Field]) -> str:
+    """The fields that the table has no place for. One of no type at all has no values that could be lost."""
+    return ", ".join(f"{field.name!r} ({field.type})" for field in fields if not pa.types.is_null(field.type))
+
+
+def _child_converter(
+    source: Any, target: pa.Field, place: int | None, name: str, narrow: bool
+) -> Callable[[Any, Any], pa.Array]:
     if place is None:
         if not target.nullable:
             raise SchemaMismatch(f"column {name!r} ({target.type}) is required and missing in the source")
         return lambda array, _: pa.nulls(len(array), target.type)
-    convert = _converter(source.field(place).type, target.type, name)
+    convert = _converter(source.field(place).type, target.type, name, narrow)
 
     def child(array: Any, mask: Any) -> pa.Array:
         values = convert(array.field(place))
@@ -222,8 +301,8 @@ def _refuse_nulls(nulls: int, name: str) -> None:
         raise SchemaMismatch(f"column {name!r} is required and holds {nulls} nulls")
 
 
-def _list_converter(source: Any, target: Any, name: str) -> _Convert:
-    element = _converter(source.value_type, target.value_type, f"{name}.element")
+def _list_converter(source: Any, target: Any, name: str, narrow: bool) -> _Convert:
+    element = _converter(source.value_type, target.value_type, f"{name}.element", narrow)
     plain = pa.list_(source.value_field)
 
     def convert(array: pa.Array) -> pa.Array:
@@ -238,9 +317,9 @@ def _list_converter(source: Any, target: Any, name: str) -> _Convert:
     return convert
 
 
-def _map_converter(source: Any, target: Any, name: str) -> _Convert:
-    key = _converter(source.key_type, target.key_type, f"{name}.key")
-    item = _converter(source.item_type, target.item_type, f"{name}.value")
+def _map_converter(source: Any, target: Any, name: str, narrow: bool) -> _Convert:
+    key = _converter(source.key_type, target.key_type, f"{name}.key", narrow)
+    item = _converter(source.item_type, target.item_type, f"{name}.value", narrow)
 
     def convert(array: pa.Array) -> pa.Array:
         offsets, entries = _rebased(array)
@@ -267,11 +346,22 @@ def _map_entries(array: Any) -> pa.Array:
 
 def _cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     try:
-        return array.cast(target)
+        cast = array.cast(target)
+        if pa.types.is_float64(array.type) and pa.types.is_float32(target):
+            _check_exact(array, cast)
+        return cast
     except pa.ArrowInvalid as error:
         raise SchemaMismatch(
             f"column {name!r} is {_shown(target)} in the table and {array.type} in the source, and a value does not fit: {error}"
         ) from error
+
+
+def _check_exact(array: pa.Array, cast: pa.Array) -> None:
+    """Arrow rounds a double to a float, or makes it infinite, without a word."""
+    exact = pc.or_(pc.equal(cast.cast(array.type), array), pc.is_nan(array))
+    if not pc.all(exact, min_count=0).as_py():
+        first = array.filter(pc.invert(exact))[0]
+        raise pa.ArrowInvalid(f"{first} has no equal among floats")
 
 
 def _shown(kind: pa.DataType) -> str:
@@ -284,7 +374,8 @@ def _is_text(kind: pa.DataType) -> bool:
     return _kind_of_bytes(kind) is not None
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type is a list, of any kind that Arrow has."""
     types = pa.types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
@@ -316,9 +407,32 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
     return bool((types.is_date(target) and types.is_date(source)) or (types.is_time(target) and types.is_time(source)))
 
 
+def takes(kind: IcebergType, source: pa.DataType) -> bool:
+    """Whether a column of a table takes values of a source's type as they are, without a change of its own."""
+    if isinstance(kind, UnknownType):
+        return bool(pa.types.is_null(source))
+    try:
+        _converter(source, _narrow_offsets(schema_to_pyarrow(kind)), "")
+    except SchemaMismatch:
+        return False
+    return True
+
+
 def _holds(target: Any, source: Any) -> bool:
     needed = source.bit_width + pa.types.is_unsigned_integer(source)
     return bool(needed <= target.bit_width)
+
+
+def _narrows(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether some values of `source` may be values of `target`, and the cast refuses those that are not."""
+    types = pa.types
+    number = types.is_integer(target) or types.is_floating(target)
+    if _kind_of_bytes(source) == "text":
+        moment = types.is_date32(target) or types.is_timestamp(target)
+        return bool(number or types.is_decimal(target) or types.is_boolean(target) or moment)
+    if types.is_decimal(source):
+        return bool(types.is_decimal(target) or types.is_integer(target))
+    return bool(number and (types.is_integer(source) or types.is_floating(source)))
 
 
 def _decimal_widens(source: Any, target: Any) -> bool:
@@ -342,9 +456,9 @@ def batches_of(data: Any) -> Iterator[pa.RecordBatch]:
         raise SchemaMismatch(f"{type(data).__name__} is not an Arrow batch, table or reader")
 
 
-def check_fits(source: pa.Schema, schema: Schema, subject: str) -> None:
+def check_fits(source: pa.Schema, schema: Schema, subject: str, *, narrow: bool = False) -> None:
     """Raise SchemaMismatch, beginning with `subject`, if batches of the `source` schema cannot be aligned to `schema`."""
     try:
-        BatchAlignment(schema).align(pa.RecordBatch.from_pylist([], schema=source))
+        BatchAlignment(schema, narrow=narrow).align(pa.RecordBatch.from_pylist([], schema=source))
     except SchemaMismatch as error:
         raise SchemaMismatch(f"{subject}: {error}") from None

@@ -26,6 +26,7 @@ from frazil.snapshot.summary import merge_counts, totals_after
 from frazil.snapshot.table import assert_ref, assert_table
 
 COMMIT_UUID_PROPERTY = "frazil.commit-uuid"
+REJECTED_ROWS_PROPERTY = "frazil.rejected-rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Contribution:
     manifests: tuple[ManifestFile, ...]
     counts: Mapping[str, int]
     partitions: frozenset[str]
+    rejected_rows: int = 0
 
     @property
     def adds_deletes(self) -> bool:
@@ -88,6 +90,7 @@ def gather(snapshot: DistributedSnapshot, reports: Iterable[Report]) -> Contribu
         manifests=tuple(manifest for report in accepted.values() for manifest in report.manifests),
         counts=merge_counts(report.counts for report in accepted.values()),
         partitions=frozenset(path for report in accepted.values() for path in report.partitions),
+        rejected_rows=sum(report.rejected_rows for report in accepted.values()),
     )
 
 
@@ -197,6 +200,8 @@ def _summary(
     numbers: dict[str, int] = {**counts, **totals_after(counts, before)}
     if contribution.partitions:
         numbers["changed-partition-count"] = len(contribution.partitions)
+    if contribution.rejected_rows:
+        numbers[REJECTED_ROWS_PROPERTY] = contribution.rejected_rows
     return Summary(
         _operation(contribution, removal),
         **{

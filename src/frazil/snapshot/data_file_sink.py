@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import urlparse
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionKey, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
 
+from frazil.errors import SchemaMismatch
 from frazil.snapshot.alignment import BatchAlignment, ColumnMatch, batches_of
 from frazil.snapshot.column_metrics import leaf_columns
 from frazil.snapshot.data_file import DataFile
@@ -22,6 +24,8 @@ from frazil.snapshot.parquet_properties import ParquetProperties
 from frazil.snapshot.partition import PartitionRows, PartitionSplitter
 from frazil.snapshot.partition_path import PartitionPath
 from frazil.snapshot.storage import delete_files
+
+OnBadRows = Callable[[pa.RecordBatch, Mapping[int, str], int], None]
 
 _MIB = 1024 * 1024
 _PIECE_ROWS = 131_072
@@ -85,6 +89,9 @@ class DataFileSink:
     `file_name` gives a new name at every call, extension included. Give `write` batches, tables or readers in any
     number; `close` completes the files and returns them; `abort` deletes every file, closed or open. SchemaMismatch
     if a batch does not fit the table, StorageFailed if the storage refuses: then `abort` is what is left to do.
+
+    With `on_bad_rows` rows that do not fit are no error. They are left out, and it is given the batch they are in, their
+    numbers in it with why each does not fit, and how many rows of the same `write` came before that batch.
     """
 
     def __init__(
@@ -98,6 +105,7 @@ class DataFileSink:
         file_name: Callable[[], str],
         match: ColumnMatch | None = None,
         limits: MemoryLimits | None = None,
+        on_bad_rows: OnBadRows | None = None,
     ) -> None:
         self._schema = schema
         self._spec = spec
@@ -106,7 +114,8 @@ class DataFileSink:
         self._locations = load_location_provider(location, dict(properties))
         self._properties = _parquet_properties(properties, spec)
         self._leaves = leaf_columns(schema, properties)
-        self._alignment = BatchAlignment(schema, match)
+        self._alignment = BatchAlignment(schema, match, narrow=on_bad_rows is not None)
+        self._on_bad_rows = on_bad_rows
         self._splitter = PartitionSplitter(schema, spec) if spec.fields else None
         self._limits = limits or MemoryLimits.of_location(self._locations.data_path)
         self._gathered = _Partition(())
@@ -122,7 +131,7 @@ class DataFileSink:
         rows = 0
         for batch in batches_of(data):
             for piece in _pieces(batch):
-                self._write_piece(self._alignment.align(piece))
+                self._write_piece(self._fitting(piece, rows))
                 rows += piece.num_rows
         return rows
 
@@ -145,7 +154,22 @@ class DataFileSink:
         delete_files(self._io, [file.file_path for file in self._files])
         self._files.clear()
 
+    def _fitting(self, piece: pa.RecordBatch, before: int) -> pa.RecordBatch:
+        """The rows of a batch that fit, aligned. Only where one does not is any row looked at by itself."""
+        try:
+            return self._alignment.align(piece)
+        except SchemaMismatch:
+            if self._on_bad_rows is None:
+                raise
+            bad = self._alignment.bad_rows(piece)
+            self._on_bad_rows(piece, bad, before)
+            good = np.ones(piece.num_rows, bool)
+            good[list(bad)] = False
+            return self._alignment.align(piece.filter(pa.array(good)))
+
     def _write_piece(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
         size = _size(batch)
         if self._splitter is None:
             self._hold([PartitionRows((), batch)], size, batch.num_rows)

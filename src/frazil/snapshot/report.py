@@ -21,6 +21,7 @@ _SUMMARY_FIELDS = tuple(f.name for f in fields(FieldSummary))
 class Report:
     """One attempt at one shard, finished: its manifests with their full descriptors, its counts, its partitions.
 
+    `rejected` is the report of the same shard to the table of rejected rows, where it rejected any.
     `counts` are the summary's keys (`added-records` and so on). `partitions` are the paths of the partitions touched.
     """
 
@@ -32,6 +33,7 @@ class Report:
     counts: Mapping[str, int]
     partitions: tuple[str, ...] = ()
     rejected_rows: int = 0
+    rejected: Report | None = None
     version: int = REPORT_VERSION
 
     @property
@@ -62,6 +64,7 @@ class Report:
                 "counts": dict(self.counts),
                 "partitions": list(self.partitions),
                 "rejected-rows": self.rejected_rows,
+                "rejected": json.loads(self.rejected.to_json()) if self.rejected else None,
             }
         )
 
@@ -79,11 +82,15 @@ class Report:
             counts=document["counts"],
             partitions=tuple(document["partitions"]),
             rejected_rows=document["rejected-rows"],
+            rejected=cls.from_json(json.dumps(rejected)) if (rejected := document.get("rejected")) else None,
         )
 
     def to_protobuf(self) -> bytes:
         """The wire form of `report.proto`; `from_protobuf` gives back an equal value."""
-        message = report_pb2.Report(
+        return self._to_message().SerializeToString(deterministic=True)
+
+    def _to_message(self) -> report_pb2.Report:
+        return report_pb2.Report(
             version=self.version,
             commit_uuid=self.commit_uuid,
             snapshot_id=self.snapshot_id,
@@ -93,13 +100,16 @@ class Report:
             counts=dict(self.counts),
             partitions=self.partitions,
             rejected_rows=self.rejected_rows,
+            rejected=self.rejected._to_message() if self.rejected else None,
         )
-        return message.SerializeToString(deterministic=True)
 
     @classmethod
     def from_protobuf(cls, data: bytes) -> Report:
         """The value that `to_protobuf` wrote."""
-        message = report_pb2.Report.FromString(data)
+        return cls._from_message(report_pb2.Report.FromString(data))
+
+    @classmethod
+    def _from_message(cls, message: report_pb2.Report) -> Report:
         _check_version(message.version)
         return cls(
             commit_uuid=message.commit_uuid,
@@ -110,6 +120,7 @@ class Report:
             counts=dict(message.counts),
             partitions=tuple(message.partitions),
             rejected_rows=message.rejected_rows,
+            rejected=cls._from_message(message.rejected) if message.HasField("rejected") else None,
         )
 
 

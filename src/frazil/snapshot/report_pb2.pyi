@@ -55,7 +55,7 @@ class ManifestFile(_message.Message):
     def __init__(self, manifest_path: _Optional[str] = ..., manifest_length: _Optional[int] = ..., partition_spec_id: _Optional[int] = ..., content: _Optional[int] = ..., sequence_number: _Optional[int] = ..., min_sequence_number: _Optional[int] = ..., added_snapshot_id: _Optional[int] = ..., added_files_count: _Optional[int] = ..., existing_files_count: _Optional[int] = ..., deleted_files_count: _Optional[int] = ..., added_rows_count: _Optional[int] = ..., existing_rows_count: _Optional[int] = ..., deleted_rows_count: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[FieldSummary, _Mapping]]] = ..., key_metadata: _Optional[bytes] = ..., first_row_id: _Optional[int] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("version", "commit_uuid", "snapshot_id", "shard", "attempt", "manifests", "counts", "partitions", "rejected_rows")
+    __slots__ = ("version", "commit_uuid", "snapshot_id", "shard", "attempt", "manifests", "counts", "partitions", "rejected_rows", "rejected")
     class CountsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +72,7 @@ class Report(_message.Message):
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     REJECTED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
     version: int
     commit_uuid: str
     snapshot_id: int
@@ -81,4 +82,5 @@ class Report(_message.Message):
     counts: _containers.ScalarMap[str, int]
     partitions: _containers.RepeatedScalarFieldContainer[str]
     rejected_rows: int
-    def __init__(self, version: _Optional[int] = ..., commit_uuid: _Optional[str] = ..., snapshot_id: _Optional[int] = ..., shard: _Optional[str] = ..., attempt: _Optional[int] = ..., manifests: _Optional[_Iterable[_Union[ManifestFile, _Mapping]]] = ..., counts: _Optional[_Mapping[str, int]] = ..., partitions: _Optional[_Iterable[str]] = ..., rejected_rows: _Optional[int] = ...) -> None: ...
+    rejected: Report
+    def __init__(self, version: _Optional[int] = ..., commit_uuid: _Optional[str] = ..., snapshot_id: _Optional[int] = ..., shard: _Optional[str] = ..., attempt: _Optional[int] = ..., manifests: _Optional[_Iterable[_Union[ManifestFile, _Mapping]]] = ..., counts: _Optional[_Mapping[str, int]] = ..., partitions: _Optional[_Iterable[str]] = ..., rejected_rows: _Optional[int] = ..., rejected: _Optional[_Union[Report, _Mapping]] = ...) -> None: ...

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -29,18 +28,13 @@ from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate
 from frazil.errors import (
     AlreadyConsumed,
     BadInput,
-    CommitConflict,
-    CommitRefused,
-    OutcomeUnknown,
     ReservationCancelled,
     ReservationExpired,
 )
-from frazil.errors import NotLanded as NotLandedError
 from frazil.snapshot.descriptor import RESERVATION_PROPERTY_PREFIX, DistributedSnapshot
-from frazil.snapshot.outcome import NotLanded, Unknown
-from frazil.snapshot.retry import RetryPolicy
 from frazil.snapshot.summary import check_summary
-from frazil.snapshot.table import Accepted, CatalogTable, assert_ref, assert_table
+from frazil.snapshot.table import CatalogTable, assert_ref
+from frazil.snapshot.table_change import Asked, TableChange, change_table
 from frazil.steps import step
 
 DEFAULT_TTL = timedelta(hours=24)
@@ -49,6 +43,9 @@ ENDED_PROPERTY_PREFIX = "frazil.ended."
 
 # What writers need of the table's properties; everything else stays at home.
 _WRITER_PROPERTIES = ("write.", "commit.manifest", "schema.name-mapping.", "format-version")
+_CHANGE = TableChange(
+    "changing a reservation", begun=lambda: step("reserve:begun"), committed=lambda: step("reserve:committed")
+)
 _REF_NAME = re.compile(r"[^\s/][^\s]*")
 
 
@@ -255,7 +252,7 @@ def release(target: CatalogTable, mark: Ended, table_uuid: str, *, leave_mark: b
         marks = [SetPropertiesUpdate(updates={mark.key: mark.to_property()})] if leave_mark else []
         return [*marks, RemovePropertiesUpdate(removals=[key])]
 
-    return _update_properties(target, attempt, table_uuid=table_uuid)
+    return _change(target, attempt, table_uuid=table_uuid)
 
 
 def forget(target: CatalogTable, marks: Iterable[Ended], table_uuid: str) -> None:
@@ -266,7 +263,7 @@ def forget(target: CatalogTable, marks: Iterable[Ended], table_uuid: str) -> Non
         there = [key for key in keys if key in metadata.properties]
         return [RemovePropertiesUpdate(removals=there)] if there else None
 
-    _update_properties(target, attempt, table_uuid=table_uuid)
+    _change(target, attempt, table_uuid=table_uuid)
 
 
 def check_reservation(metadata: TableMetadata, snapshot: DistributedSnapshot, at_ms: int) -> None:
@@ -357,11 +354,11 @@ def _write_reservation(
     def holds(metadata: TableMetadata) -> bool:
         return metadata.properties.get(described[-1].reservation_key) == Reservation.of(described[-1]).to_property()
 
-    _update_properties(target, attempt, requirements, holds, table_uuid=table_uuid)
+    _change(target, attempt, requirements, holds, table_uuid=table_uuid)
     return described[-1]
 
 
-def _update_properties(
+def _change(
     target: CatalogTable,
     attempt: Callable[[TableMetadata], list[Any] | None],
     requirements: Callable[[TableMetadata], Iterable[Any]] = lambda _metadata: (),
@@ -370,45 +367,9 @@ def _update_properties(
     table_uuid: str | None,
 ) -> bool:
     """Change properties until it is done. `attempt` gives the updates, or None for nothing left to do."""
-    doing = "changing a reservation"
-    policy = RetryPolicy.from_properties(target.metadata.properties)
-    waits = policy.waits(time.monotonic, secrets.SystemRandom().random)
-    answer: Accepted | NotLanded | Unknown | None = None
-    while True:
-        with target.exclusive():
-            metadata = _first_look(target, table_uuid, doing) if answer is None else target.look(table_uuid, doing)
-            if isinstance(answer, Unknown) and holds(metadata):
-                return True
-            updates = attempt(metadata)
-            if updates is None:
-                return isinstance(answer, Unknown)  # it may have been this call that left nothing to do
-            step("reserve:begun")
-            answer = target.update([assert_table(metadata), *requirements(metadata)], updates)
-        match answer:
-            case Accepted():
-                step("reserve:committed")
-                return True
-            case NotLanded(conflict=False):
-                raise CommitRefused(f"table {target.name} refused a reservation: {answer.reason}")
-        wait = next(waits, None)
-        if wait is None:
-            _give_up(target, answer, doing)
-        time.sleep(wait or 0)
 
+    def asked(metadata: TableMetadata) -> Asked | None:
+        updates = attempt(metadata)
+        return None if updates is None else Asked(tuple(updates), tuple(requirements(metadata)))
 
-def _first_look(target: CatalogTable, table_uuid: str | None, doing: str) -> TableMetadata:
-    try:
-        return target.look(table_uuid, doing)
-    except OutcomeUnknown as error:  # nothing has been asked for yet
-        raise NotLandedError(
-            f"{doing} on table {target.name}: the catalog cannot be reached ({error.__cause__})"
-        ) from error
-
-
-def _give_up(target: CatalogTable, answer: NotLanded | Unknown, doing: str) -> None:
-    if isinstance(answer, Unknown):
-        raise OutcomeUnknown(f"{doing} on table {target.name}: the catalog never gave a clear answer ({answer.reason})")
-    raise CommitConflict(
-        f"{doing} on table {target.name}: other writers were first at every try ({answer.reason}); try again, or "
-        "raise the table property commit.retry.num-retries"
-    )
+    return change_table(target, _CHANGE, asked, holds, table_uuid=table_uuid)

@@ -6,20 +6,23 @@ It runs on any host, from the descriptor alone. It asks the catalog for nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.io import FileIO
 
-from frazil.errors import BadInput, FrazilError
+from frazil.errors import BadInput, FrazilError, SchemaMismatch
 from frazil.snapshot.data_file import DataFile, FileContent
 from frazil.snapshot.data_file_sink import DataFileSink
 from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.manifest import ManifestWriter
 from frazil.snapshot.manifest_file import ManifestContent, ManifestFile
 from frazil.snapshot.partition_path import PartitionPath
+from frazil.snapshot.rejected_rows import Position, RejectedRows, RejectTo
 from frazil.snapshot.report import Report
 from frazil.snapshot.storage import delete_files, file_io
 from frazil.snapshot.summary import counts_of_added
@@ -30,10 +33,19 @@ _MANIFEST_TARGET_BYTES = 8 * 1024 * 1024
 
 
 def write_shard(
-    snapshot: DistributedSnapshot, shard: str, batches: Iterable[Any], *, attempt: int = 0, io: FileIO | None = None
+    snapshot: DistributedSnapshot,
+    shard: str,
+    batches: Iterable[Any],
+    *,
+    attempt: int = 0,
+    io: FileIO | None = None,
+    rejects: RejectTo | None = None,
 ) -> Report:
-    """Write the rows of one shard and report them. On an error no file of this attempt is left."""
-    with SnapshotWriter(snapshot, shard=shard, attempt=attempt, io=io) as writer:
+    """Write the rows of one shard and report them. On an error no file of this attempt is left.
+
+    With `rejects` a row that does not fit the table is written there, and is no error.
+    """
+    with SnapshotWriter(snapshot, shard=shard, attempt=attempt, io=io, rejects=rejects) as writer:
         for batch in batches:
             writer.write(batch)
     return writer.report
@@ -45,10 +57,19 @@ class SnapshotWriter:
     Leaving the block writes the manifest and makes the `report`; leaving it by an exception removes every file. A
     shard's attempts need numbers of their own, as their files lie side by side until one of them is accepted. `io`
     defaults to what the descriptor's storage properties, or the environment, give.
+
+    With `rejects` rows that do not fit go there instead of raising SchemaMismatch, and so do those that the caller could
+    not read (`reject`). Their report is part of this one.
     """
 
     def __init__(
-        self, snapshot: DistributedSnapshot, shard: str, *, attempt: int = 0, io: FileIO | None = None
+        self,
+        snapshot: DistributedSnapshot,
+        shard: str,
+        *,
+        attempt: int = 0,
+        io: FileIO | None = None,
+        rejects: RejectTo | None = None,
     ) -> None:
         _check_shard(snapshot, shard, attempt)
         self._snapshot = snapshot
@@ -63,7 +84,10 @@ class SnapshotWriter:
             properties=snapshot.table_properties,
             io=self._io,
             file_name=lambda: snapshot.data_file_name(shard, attempt, next(numbers)),
+            on_bad_rows=self._take_bad_rows if rejects else None,
         )
+        self._rejects = RejectWriter(rejects, snapshot.name, shard, attempt, io) if rejects else None
+        self._position: Position | None = None
         self._report: Report | None = None
 
     @property
@@ -73,9 +97,30 @@ class SnapshotWriter:
             raise FrazilError(f"shard {self._shard!r} has no report yet: leave the `with` block first")
         return self._report
 
-    def write(self, data: Any) -> int:
-        """Take all rows of an Arrow batch, table or reader; returns how many."""
+    def write(self, data: Any, position: Position | None = None) -> int:
+        """Take all rows of an Arrow batch, table or reader; returns how many. (A rejected row is taken too.)
+
+        `position` tells where in the source the row of that number, counted from 0 within `data`, comes from.
+        """
+        self._position = position
         return self._sink.write(data)
+
+    def reject(self, position: str | None, reason: str, row: str | None) -> None:
+        """Take a row that could not be read. SchemaMismatch where rows are not to be rejected."""
+        if self._rejects is None:
+            raise SchemaMismatch(f"a row for table {self._snapshot.name} cannot be read ({position}): {reason}")
+        self._rejects.rows.add(position, reason, row)
+
+    def _take_bad_rows(self, batch: pa.RecordBatch, bad: Mapping[int, str], before: int) -> None:
+        if self._rejects is not None:
+            self._rejects.rows.add_from(batch, bad, before, self._position)
+
+    def discard(self) -> None:
+        """Remove every file, those of a report that was made included: it must not be published then."""
+        made = self._report.manifests if self._report else ()
+        self._report = None
+        self._sink.abort()
+        delete_files(self._io, [manifest.manifest_path for manifest in made])
 
     def __enter__(self) -> SnapshotWriter:
         return self
@@ -84,17 +129,53 @@ class SnapshotWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._sink.abort()
+            self._abort()
             return
         try:
             self._report = self._finish()
         except BaseException:
-            self._sink.abort()
+            self._abort()
             raise
+
+    def _abort(self) -> None:
+        try:
+            self._sink.abort()
+        finally:
+            if self._rejects is not None:
+                self._rejects.abort()
 
     def _finish(self) -> Report:
         files = self._sink.close()
-        return report_files(self._snapshot, self._shard, files, attempt=self._attempt, io=self._io)
+        rejected = self._rejects.finish() if self._rejects else None
+        report = report_files(self._snapshot, self._shard, files, attempt=self._attempt, io=self._io)
+        return report if rejected is None else replace(report, rejected_rows=rejected.rows, rejected=rejected)
+
+
+class RejectWriter:
+    """The files of the rows that one attempt at a shard rejects, made when the first of them comes."""
+
+    def __init__(self, to: RejectTo, table: str, shard: str, attempt: int, io: FileIO | None) -> None:
+        self._to, self._shard, self._attempt, self._io = to, shard, attempt, io
+        self._writer: SnapshotWriter | None = None
+        self.rows = RejectedRows(to, table, shard, self._write)
+
+    def finish(self) -> Report | None:
+        """The report of the rejected rows; None where there are none. On an error no file is left."""
+        self.rows.flush()
+        if self._writer is None:
+            return None
+        self._writer.__exit__(None, None, None)
+        return self._writer.report
+
+    def abort(self) -> None:
+        """Leave no file, finished or not."""
+        if self._writer is not None:
+            self._writer.discard()
+
+    def _write(self, rows: pa.Table) -> None:
+        if self._writer is None:
+            self._writer = SnapshotWriter(self._to.snapshot, self._shard, attempt=self._attempt, io=self._io)
+        self._writer.write(rows)
 
 
 def report_files(

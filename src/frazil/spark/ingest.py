@@ -30,17 +30,20 @@ from frazil.errors import (
 from frazil.jobs.job import Plan
 from frazil.jobs.log import JobLog, JobStore, new_job_id
 from frazil.jobs.states import Event, State
-from frazil.settings import IngestSettings
+from frazil.settings import IngestSettings, RejectLimit
 from frazil.snapshot.cleanup import sweep
 from frazil.snapshot.descriptor import DistributedSnapshot
-from frazil.snapshot.publish_snapshot import publish_snapshot, publisher_of
+from frazil.snapshot.outcome import Landed
+from frazil.snapshot.publish_snapshot import Publisher, publish_snapshot, publisher_of
 from frazil.snapshot.publish_together import publish_together
 from frazil.snapshot.reservation import begin_snapshot, cancel, renew
+from frazil.snapshot.transaction import commits_together
 from frazil.snapshot.warehouse import find_table, open_catalog
 from frazil.sources.open import open_source, shard_from_document
 from frazil.sources.source import Shard, Source
 from frazil.spark.ingest_result import IngestResult, Progress
 from frazil.spark.pipeline import ShardTasks
+from frazil.spark.rejects import Rejects
 from frazil.spark.session import start_session, stop_session
 from frazil.spark.stop import OnStop, Stop
 from frazil.spark.target import Target, taken_back
@@ -75,6 +78,7 @@ class Run:
     leftovers: bool = False
     publishing: bool = False
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    rejects: Rejects | None = None
     notes: list[str] = field(default_factory=list)
 
     def session(self) -> SparkSession:
@@ -109,9 +113,12 @@ def ingest(settings: IngestSettings, store: JobStore, progress: Progress, on_sto
             run.created = target.created
             run.stop.check()
             snapshot = begin_snapshot(table, settings.summary, settings.branch, RESERVED_FOR)
-            with leaving_nothing(run, table, snapshot), store.create(new_job_id()) as log:
-                request = {**settings.to_document(), "table-created": run.created}
-                log.record(Event.PLANNED, Plan(snapshot, {s.name: s.to_document() for s in shards}, request))
+            with leaving_nothing(run, table, snapshot), _rejecting(run, table), store.create(new_job_id()) as log:
+                request = {**settings.to_document(), "table-created": run.created, **_noted(run.rejects)}
+                documents = {shard.name: shard.to_document() for shard in shards}
+                log.record(
+                    Event.PLANNED, Plan(snapshot, documents, request, run.rejects.snapshot if run.rejects else None)
+                )
                 step("job:declared")
                 return _finish(run, table, log, shards)
 
@@ -139,11 +146,14 @@ def resume(
             run.created = bool(log.job.plan.request["table-created"])
             run.done_before = len(log.job.accepted)
             run.leftovers = True
+            run.rejects = Rejects.again(run.catalog, log.job, RejectLimit.parse(settings.max_rejected))
             if log.job.state is State.LANDED:
                 return landed(run, table, log)
             log.record(Event.RESUMED)
             if not still_reserved(table, log):
                 return landed(run, table, log)
+            if run.rejects is not None:
+                run.rejects.renew(RESERVED_FOR)
             with taken_back(run.catalog, table, run.created), leaving_nothing(run, table, snapshot):
                 missing = log.job.missing
                 shards = [shard_from_document(name, log.job.plan.shards[name]) for name in missing]
@@ -173,6 +183,8 @@ def _finish(run: Run, table: Table, log: JobLog, shards: Sequence[Shard]) -> Ing
         run.stop.check()
         run.stop.ignore()
         run.progress.phase("publishing")
+        if run.rejects is not None:
+            run.rejects.check(log.job.accepted, finished=True)
         if not has_rows(run, log):
             return nothing_to_append(run, table, log)
         log.record(Event.PUBLISHING)
@@ -215,7 +227,10 @@ def has_rows(run: Run, log: JobLog) -> bool:
 
 def nothing_to_append(run: Run, table: Table, log: JobLog) -> IngestResult:
     """End a job without a snapshot."""
+    _publish_rejected(run, log)
     cancel(table, log.job.declared.snapshot)
+    if run.rejects is not None:
+        run.rejects.close(log.job, leftovers=run.leftovers)
     log.record(Event.CANCELLED, "there was no row to append")
     return result_of(run, table, log, landed=False)
 
@@ -227,9 +242,13 @@ def write(run: Run, table: Table, log: JobLog, shards: Sequence[Shard], phase: s
     sizes = {shard.name: shard.bytes for shard in shards}
     # The table's own storage properties may hold credentials that the catalog lent for this table alone.
     snapshot = log.job.declared.snapshot.with_storage(table.io.properties)
-    for report in tasks.reports(snapshot, shards, {**run.catalog.properties, **run.credentials}, log.job.runs):
+    rejects = run.rejects.to(snapshot, log.job.id) if run.rejects else None
+    storage = {**run.catalog.properties, **run.credentials}
+    for report in tasks.reports(snapshot, shards, storage, log.job.runs, rejects):
         log.record(Event.SHARD_ACCEPTED, report)
         step("job:report-stored")
+        if run.rejects is not None:
+            run.rejects.check(log.job.accepted, finished=False)
         run.progress.accepted(report.rows, sizes[report.shard])
     run.leftovers = run.leftovers or tasks.some_failed
 
@@ -239,20 +258,40 @@ def publish(run: Run, table: Table, log: JobLog, summary: Mapping[str, str] | No
     began = time.monotonic()
     run.publishing = True
     try:
-        answer = publish_snapshot(
-            table,
-            log.job.declared.snapshot,
-            log.job.accepted.values(),
-            summary={"frazil.job": log.job.id, **(summary or {})},
-            overwrite=run.settings.mode == "overwrite",
-            conflict="abort" if run.settings.conflict == "abort" else "rebase",
-        )
+        together = [run.rejects.publisher(log.job)] if run.rejects and commits_together(run.catalog) else []
+        answer = _publish_own(run, table, log, summary or {}, [each for each in together if each is not None])
         run.commit_attempts = answer.attempts
         run.leftovers = run.leftovers or bool(answer.leftovers)
     except AlreadyConsumed:
         return  # nobody else publishes this job's reservation, so an earlier run of it did
     finally:
         run.publish_seconds = time.monotonic() - began
+
+
+def _publish_own(
+    run: Run, table: Table, log: JobLog, summary: Mapping[str, str], together: Sequence[Publisher]
+) -> Landed:
+    """Publish the job's rows: at one instant with the rejected ones where the catalog can do that, else after them."""
+    job, options = log.job, _publish_options(run, log.job.id, summary)
+    reports = job.accepted.values()
+    if together:
+        return publish_together([publisher_of(table, job.declared.snapshot, reports, **options), *together])[0]
+    _publish_rejected(run, log)
+    return publish_snapshot(table, job.declared.snapshot, reports, **options)
+
+
+def _publish_options(run: Run, job_id: str, summary: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "summary": {"frazil.job": job_id, **summary},
+        "overwrite": run.settings.mode == "overwrite",
+        "conflict": "abort" if run.settings.conflict == "abort" else "rebase",
+    }
+
+
+def _publish_rejected(run: Run, log: JobLog) -> None:
+    if run.rejects is not None:
+        run.publishing = True
+        run.rejects.publish(log.job)
 
 
 def publish_all(jobs: Sequence[tuple[Run, Table, JobLog, Mapping[str, str]]]) -> None:
@@ -263,9 +302,7 @@ def publish_all(jobs: Sequence[tuple[Run, Table, JobLog, Mapping[str, str]]]) ->
             table,
             log.job.declared.snapshot,
             log.job.accepted.values(),
-            summary={"frazil.job": log.job.id, **summary},
-            overwrite=run.settings.mode == "overwrite",
-            conflict="abort" if run.settings.conflict == "abort" else "rebase",
+            **_publish_options(run, log.job.id, summary),
         )
         for run, table, log, summary in jobs
     ]
@@ -293,6 +330,11 @@ def landed(run: Run, table: Table, log: JobLog) -> IngestResult:
             sweep(table, commit_uuid, force=True)
         except Exception as error:  # noqa: BLE001
             run.notes.append(_left_behind(log.job.declared.snapshot, error))
+    if run.rejects is not None:
+        try:
+            run.rejects.close(log.job, leftovers=run.leftovers)
+        except Exception as error:  # noqa: BLE001
+            run.notes.append(_left_behind(run.rejects.snapshot, error))
     return result_of(run, table, log, landed=True)
 
 
@@ -324,6 +366,8 @@ def result_of(run: Run, table: Table, log: JobLog, *, landed: bool) -> IngestRes
         publish_seconds=run.publish_seconds,
         table_created=run.created,
         branch=job.declared.snapshot.ref,
+        rejected=sum(report.rejected_rows for report in reports),
+        rejected_table=job.declared.rejected.name if job.declared.rejected else None,
         notes=tuple(run.notes),
     )
 
@@ -336,6 +380,19 @@ def running(settings: IngestSettings, progress: Progress, on_stop: OnStop) -> It
         yield run
     finally:
         run.stop_spark()
+
+
+@contextmanager
+def _rejecting(run: Run, table: Table) -> Iterator[None]:
+    """With a table for rows that do not fit, where they are not to fail the run."""
+    if run.settings.on_bad_row == "reject":
+        limit = RejectLimit.parse(run.settings.max_rejected)
+        run.rejects = Rejects.begin(run.catalog, table, limit, RESERVED_FOR)
+    yield
+
+
+def _noted(rejects: Rejects | None) -> dict[str, Any]:
+    return {} if rejects is None else {"rejected-table-created": rejects.created}
 
 
 def shard_count(settings: IngestSettings, source: Source, target: Target, cores: int) -> int:
@@ -363,4 +420,13 @@ def leaving_nothing(run: Run, table: Table, snapshot: DistributedSnapshot) -> It
             sweep(table, snapshot.commit_uuid, force=True)
         except Exception as failure:  # noqa: BLE001  why the run failed matters more
             error.add_note(_left_behind(snapshot, failure))
+        if run.rejects is not None:
+            _undo(run.rejects, error)
         raise
+
+
+def _undo(rejects: Rejects, error: BaseException) -> None:
+    try:
+        rejects.undo()
+    except Exception as failure:  # noqa: BLE001  why the run failed matters more
+        error.add_note(_left_behind(rejects.snapshot, failure))

@@ -70,6 +70,8 @@ def _save(rows: DataFrame, settings: IngestSettings, job_id: str) -> None:
         "branch": settings.branch,
         "conflict": settings.conflict,
         "format-version": settings.format_version,
+        "merge-schema": str(settings.merge_schema).lower(),
+        "on-bad-row": settings.on_bad_row,
         "summary.frazil.job": job_id,
         **{f"summary.{key}": value for key, value in settings.summary.items()},
     }

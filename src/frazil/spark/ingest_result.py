@@ -23,6 +23,7 @@ class Progress(Protocol):
 class IngestResult:
     """The figures of a run. `snapshot_id` is None where there was no row to append, so that nothing was published.
 
+    `rejected`: rows that did not fit, which are in `rejected_table`.
     `notes`: what went wrong after the snapshot had landed, and what to do about it.
     """
 
@@ -43,8 +44,11 @@ class IngestResult:
     publish_seconds: float
     table_created: bool
     branch: str = "main"
+    rejected: int = 0
+    rejected_table: str | None = None
     notes: tuple[str, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """The one JSON object of `--json`."""
-        return {"outcome": "landed" if self.snapshot_id is not None else "nothing to do", **asdict(self)}
+        nothing = "all rejected" if self.rejected else "nothing to do"
+        return {"outcome": "landed" if self.snapshot_id is not None else nothing, **asdict(self)}

@@ -18,9 +18,10 @@ from pyspark.accumulators import AccumulatorParam
 
 from frazil import errors
 from frazil.snapshot.descriptor import DistributedSnapshot
+from frazil.snapshot.rejected_rows import RejectTo
 from frazil.snapshot.report import Report
-from frazil.snapshot.write_shard import write_shard
-from frazil.sources.source import Shard
+from frazil.snapshot.write_shard import SnapshotWriter, write_shard
+from frazil.sources.source import BadRow, Shard, located_batches
 from frazil.spark.java_error import cause_of, gone_is_ended
 
 if TYPE_CHECKING:
@@ -49,6 +50,29 @@ class _Failure:
     def to_error(self) -> errors.FrazilError:
         kind: type[errors.FrazilError] = getattr(errors, self.kind, errors.WriteFailed)
         return kind(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What all tasks of a run have in common."""
+
+    snapshot: DistributedSnapshot
+    storage: Mapping[str, str]
+    run: int
+    rejects: RejectTo | None
+
+    def write(self, shard: Shard, attempt: int) -> Report:
+        """Write one shard. Where no row is rejected its source need not keep count of where its rows are."""
+        if self.rejects is None:
+            return write_shard(self.snapshot, shard.name, shard.batches(self.storage), attempt=attempt)
+        with SnapshotWriter(self.snapshot, shard.name, attempt=attempt, rejects=self.rejects) as writer:
+
+            def reject(bad: BadRow) -> None:
+                writer.reject(bad.position, bad.reason, bad.raw)
+
+            for located in located_batches(shard, self.storage, reject):
+                writer.write(located.batch, located.position)
+        return writer.report
 
 
 class _Inbox(AccumulatorParam[list[Any]]):  # type: ignore[misc]
@@ -83,12 +107,21 @@ class ShardTasks:
         self.some_failed = context.getConf().get("spark.speculation", "false") == "true"
 
     def reports(
-        self, snapshot: DistributedSnapshot, shards: Sequence[Shard], storage: Mapping[str, str], run: int
+        self,
+        snapshot: DistributedSnapshot,
+        shards: Sequence[Shard],
+        storage: Mapping[str, str],
+        run: int,
+        rejects: RejectTo | None = None,
     ) -> Iterator[Report]:
-        """One report per shard, in the order in which they finish. `storage` is for reading them."""
+        """One report per shard, in the order in which they finish. `storage` is for reading them.
+
+        With `rejects` rows that do not fit go there.
+        """
         inbox: queue.Queue[_Done | _Failure | BaseException | None] = queue.Queue()
         group = f"frazil-{snapshot.commit_uuid}-{run}"
-        thread = threading.Thread(target=self._run, args=(inbox, group, snapshot, shards, storage, run), daemon=True)
+        work = _Work(snapshot, storage, run, rejects)
+        thread = threading.Thread(target=self._run, args=(inbox, group, shards, work), daemon=True)
         self._check()
         thread.start()
         waiting = {shard.name for shard in shards}
@@ -134,30 +167,27 @@ class ShardTasks:
         self,
         inbox: queue.Queue[Any],
         group: str,
-        snapshot: DistributedSnapshot,
         shards: Sequence[Shard],
-        storage: Mapping[str, str],
-        run: int,
+        work: _Work,
     ) -> None:
         try:
             home = self._context.accumulator([], _Inbox(inbox.put))
 
             def write(shard: Shard) -> None:
-                home.add([_attempt(snapshot, shard, storage, run)])
+                home.add([_attempt(work, shard)])
 
-            self._context.setJobGroup(group, f"frazil ingest {snapshot.name}", interruptOnCancel=True)
+            self._context.setJobGroup(group, f"frazil ingest {work.snapshot.name}", interruptOnCancel=True)
             self._context.parallelize(shards, len(shards)).foreach(write)
             inbox.put(None)
         except Exception as error:  # noqa: BLE001  it is raised again on the main thread
             inbox.put(error)
 
 
-def _attempt(snapshot: DistributedSnapshot, shard: Shard, storage: Mapping[str, str], run: int) -> _Done | _Failure:
+def _attempt(work: _Work, shard: Shard) -> _Done | _Failure:
     context = TaskContext.get()
     number, retried = (context.taskAttemptId(), context.attemptNumber() > 0) if context else (0, False)
     try:
-        attempt = run * _ATTEMPTS_PER_RUN + number
-        return _Done(write_shard(snapshot, shard.name, shard.batches(storage), attempt=attempt), retried)
+        return _Done(work.write(shard, work.run * _ATTEMPTS_PER_RUN + number), retried)
     except errors.FrazilError as error:
         if error.retryable:
             raise

@@ -9,13 +9,17 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 
-from frazil.errors import BadInput, CommitConflict, OutcomeUnknown
+from frazil.errors import BadInput, CommitConflict, OutcomeUnknown, SchemaMismatch
 from frazil.settings import IngestSettings
 from frazil.snapshot.alignment import check_fits
 from frazil.snapshot.partition_by import partition_spec
 from frazil.snapshot.schema import table_schema
+from frazil.snapshot.schema_commit import merge_schema, planned_merge
+from frazil.snapshot.schema_merge import SchemaMerge
 from frazil.snapshot.warehouse import create_table, drop_unused, find_table, table_identifier
 from frazil.sources.source import Source
+
+_SHOWN_FILES = 3
 
 
 class Target:
@@ -38,8 +42,11 @@ class Target:
             self._schema = self._table.schema()
             self._check_existing(self._table)
             self.source = source.for_table(self._schema)
-        for path, schema in self.source.schemas():
-            check_fits(schema, self._schema, f"{path} does not fit table {settings.table}")
+            if settings.merge_schema:
+                # Looked at here, so that what cannot be merged shows before Spark starts; done when the table is asked for.
+                self._schema = self._planned_merge(self._table).schema
+                self.source = source.for_table(self._schema)
+        self._check_source()
 
     @property
     def is_partitioned(self) -> bool:
@@ -58,7 +65,34 @@ class Target:
                 {"format-version": str(self._settings.format_version)},
             )
         with taken_back(self._catalog, self._table, self.created):
+            if self._settings.merge_schema and not self.created:
+                merge_schema(self._table, self.source.schema(), self.source.description)
             yield self._table
+
+    def _check_source(self) -> None:
+        """Name every file and column that does not fit, and say so where merging would help."""
+        misfits = []
+        for path, schema in self.source.schemas():
+            try:
+                check_fits(schema, self._schema, path, narrow=self._settings.on_bad_row == "reject")
+            except SchemaMismatch as error:
+                misfits.append(str(error))
+        if misfits:
+            more = f"; and {len(misfits) - _SHOWN_FILES} more kinds of file" if len(misfits) > _SHOWN_FILES else ""
+            shown = "; ".join(misfits[:_SHOWN_FILES])
+            raise SchemaMismatch(f"the source does not fit table {self._settings.table}: {shown}{more}{self._hint()}")
+
+    def _hint(self) -> str:
+        if self._table is None or self._settings.merge_schema:
+            return ""
+        try:
+            self._planned_merge(self._table)
+        except SchemaMismatch:
+            return ""
+        return ". With --merge-schema the table would be changed so that it fits"
+
+    def _planned_merge(self, table: Table) -> SchemaMerge:
+        return planned_merge(self._settings.table, table.metadata, self.source.schema(), self.source.description)
 
     def _check_new(self) -> None:
         if self._settings.branch != "main":

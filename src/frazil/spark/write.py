@@ -28,7 +28,8 @@ from frazil.snapshot.table import CatalogTable
 from frazil.snapshot.warehouse import drop_unused, find_table, open_catalog
 from frazil.spark.options import WriteOptions
 from frazil.spark.target import taken_back
-from frazil.spark.write_target import find_target, prepare_target
+from frazil.spark.write_rejects import FrameRejects
+from frazil.spark.write_target import WriteTarget, find_target, prepare_target
 from frazil.spark.write_task import ShardWritten, has_mark, write_partition
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ def batch_writer(options: WriteOptions, rows: StructType) -> DataSourceArrowWrit
         if isinstance(options.scope, MatchingRows):
             RowFilter(options.scope.filter, target.table.schema())  # refuses what does not go with the table
         snapshot = begin_snapshot(target.table, options.summary, options.branch, RESERVED_FOR)
+        rejects = _rejects(options, target, snapshot)
     # The table's own storage properties may hold credentials that the catalog lent for this table alone.
-    return BatchWriter(options, snapshot.with_storage(target.table.io.properties), target.created)
+    return BatchWriter(options, snapshot.with_storage(target.table.io.properties), target.created, rejects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +82,23 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
     options: WriteOptions
     snapshot: DistributedSnapshot
     created: bool
+    rejects: FrameRejects | None = None
 
     def write(self, iterator: Iterator[Any]) -> ShardWritten:
         """In a task: the rows of one partition."""
-        return write_partition(self.snapshot, self._checked(iterator))
+        rejects = self.rejects.beside(self.snapshot) if self.rejects else None
+        return write_partition(self.snapshot, self._checked(iterator), rejects)
 
     def commit(self, messages: Sequence[ShardWritten]) -> None:
         """On the driver: publish what the tasks wrote, each partition's rows from the one attempt that Spark accepted."""
         table = self._table()
         reports = [Report.from_protobuf(message.report) for message in messages]
-        if any(report.manifests for report in reports) or self._removes_rows_by_itself:
+        rejected = any(report.rejected_rows for report in reports)
+        if any(report.manifests for report in reports) or rejected or self._removes_rows_by_itself:
             self._publish(table, reports)
         else:
             self._give_back(table)
-        self._sweep_after_losers(table, messages)
+        self._sweep_after_losers(table, messages, reports)
 
     def abort(self, messages: Sequence[ShardWritten | None]) -> None:
         """On the driver: leave nothing behind, where it is proven that nothing was published.
@@ -109,11 +114,13 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """Whether there is something to publish though no row was written."""
         return isinstance(self.options.scope, WholeTable | MatchingRows)
 
-    def _sweep_after_losers(self, table: Table, messages: Sequence[ShardWritten]) -> None:
+    def _sweep_after_losers(self, table: Table, messages: Sequence[ShardWritten], reports: Sequence[Report]) -> None:
         """Remove what attempts left that Spark did not accept. What landed has landed, whatever becomes of this."""
         try:
             if any(message.retried for message in messages) or has_mark(self.snapshot):
                 sweep(table, self.snapshot.commit_uuid, force=True)
+            if self.rejects is not None:
+                self.rejects.close(reports)
         except Exception as error:  # noqa: BLE001
             warnings.warn(
                 f"snapshot {self.snapshot.snapshot_id} of table {self.snapshot.name} landed, but spare files could not be "
@@ -123,6 +130,8 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def _publish(self, table: Table, reports: Sequence[Report]) -> None:
         try:
+            if self.rejects is not None:
+                self.rejects.publish(reports, self.snapshot)
             publish_snapshot(
                 table,
                 self.snapshot,
@@ -154,6 +163,8 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def _leave_nothing(self, table: Table, *, still_writing: bool = False) -> None:
         _sweep(table, self.snapshot.commit_uuid, _LOOKS if still_writing else 1)
+        if self.rejects is not None:
+            self.rejects.undo()
         if self.created:
             drop_unused(open_catalog(self.options.catalog), table)
 
@@ -162,6 +173,16 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         if table is None:
             raise CommitRefused(f"table {self.snapshot.name} is not there any more; nothing was published")
         return table
+
+
+def _rejects(options: WriteOptions, target: WriteTarget, snapshot: DistributedSnapshot) -> FrameRejects | None:
+    if options.on_bad_row != "reject":
+        return None
+    try:
+        return FrameRejects.begin(options.catalog, target.catalog, snapshot.table, RESERVED_FOR)
+    except BaseException:
+        sweep(target.table, snapshot.commit_uuid, force=True)
+        raise
 
 
 def _sweep(table: Table, commit_uuid: str, looks: int) -> None:
@@ -183,7 +204,3 @@ def refuse_what_cannot_be_done(options: WriteOptions) -> None:
             f"distribution={options.distribution} cannot be had by an option, for Spark lets no Python data source ask for "
             f"a shuffle; write frazil.spark.distribute(df, {options.table!r}, {options.distribution!r}) instead of df"
         )
-    if options.merge_schema:
-        raise BadInput("option merge-schema is not there yet; change the table's schema before you write to it")
-    if options.on_bad_row != "fail":
-        raise BadInput("option on-bad-row=reject is not there yet; take the rows out that do not fit before you write")

@@ -16,6 +16,7 @@ from frazil.errors import BadInput
 from frazil.snapshot.alignment import check_fits
 from frazil.snapshot.partition_by import partition_spec
 from frazil.snapshot.schema import table_schema
+from frazil.snapshot.schema_commit import merge_schema
 from frazil.snapshot.warehouse import create_table, find_table, open_catalog, table_identifier
 from frazil.spark.options import WriteOptions
 from frazil.spark.target import taken_back
@@ -41,7 +42,10 @@ def find_target(options: WriteOptions) -> Table | None:
 
 
 def prepare_target(options: WriteOptions, rows: StructType) -> WriteTarget:
-    """The table for these rows, made with its namespace where missing. What does not fit is refused before that."""
+    """The table for these rows, made with its namespace where missing. What does not fit is refused before that.
+
+    With `merge_schema` the table's schema is changed first so that the rows fit, in a commit of its own, which stays.
+    """
     arrow = arrow_schema(rows)
     catalog = open_catalog(options.catalog)
     identifier = table_identifier(options.table)
@@ -53,8 +57,11 @@ def prepare_target(options: WriteOptions, rows: StructType) -> WriteTarget:
     else:
         created = False
         _check_partitioned_by(options.partition_by, table)
+    if options.merge_schema and not created:
+        merge_schema(table, to_arrow_schema(rows, timezone="UTC"), _ROWS)
     with taken_back(catalog, table, created):
-        check_fits(arrow, table.schema(), f"{_ROWS} does not fit table {options.table}")
+        narrow = options.on_bad_row == "reject"
+        check_fits(arrow, table.schema(), f"{_ROWS} does not fit table {options.table}", narrow=narrow)
     return WriteTarget(catalog, table, created)
 
 

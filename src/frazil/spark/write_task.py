@@ -10,6 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from frazil.snapshot.descriptor import DistributedSnapshot
+from frazil.snapshot.rejected_rows import RejectTo
 from frazil.snapshot.report import Report
 from frazil.snapshot.storage import file_io
 from frazil.snapshot.write_shard import write_shard
@@ -28,14 +29,16 @@ class ShardWritten(WriterCommitMessage):  # type: ignore[misc]
         return cls(report.to_protobuf(), retried)
 
 
-def write_partition(snapshot: DistributedSnapshot, batches: Iterable[Any]) -> ShardWritten:
-    """Write the rows of the Spark partition that this task is at."""
+def write_partition(
+    snapshot: DistributedSnapshot, batches: Iterable[Any], rejects: RejectTo | None = None
+) -> ShardWritten:
+    """Write the rows of the Spark partition that this task is at; those that do not fit go to `rejects`, if given."""
     context = TaskContext.get()
     extra = context.attemptNumber() > 0
     if extra:
         _leave_mark(snapshot)
     shard = f"part-{context.partitionId():05d}"
-    report = write_shard(snapshot, shard, batches, attempt=context.taskAttemptId())
+    report = write_shard(snapshot, shard, batches, attempt=context.taskAttemptId(), rejects=rejects)
     return ShardWritten.of(report, retried=extra)
 
 
