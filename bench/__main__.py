@@ -71,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
     read.add_argument("--rounds", type=int, default=3)
     read.add_argument("--scale", type=float, default=1.0)
     read.set_defaults(run=run_read)
+    registering = commands.add_parser("register", help="5,000 small files join a table as they are")
+    registering.add_argument("--rounds", type=int, default=3)
+    registering.set_defaults(run=run_register)
     catalogs = commands.add_parser("catalog", help="catalogs: load, commit, list and create tables")
     catalogs.add_argument("--rounds", type=int, default=3)
     catalogs.add_argument("--seconds", type=float, default=2.0, help="of each operation of each contender, each round")
@@ -157,6 +160,16 @@ def run_read(arguments: argparse.Namespace) -> None:
     for name, milliseconds in result["micro-batch"].items():
         console.print(f"micro-batch, {name}: {milliseconds:.0f} ms")
     console.print(f"kept in {save('read', result)}")
+
+
+def run_register(arguments: argparse.Namespace) -> None:
+    from bench.register import measure_register  # imports Frazil, as above
+
+    result = measure_register(arguments.rounds)
+    for name, seconds in result["medians"].items():
+        console.print(f"{name}: {seconds:.2f} s")
+    console.print(f"{result['over_floor']:.2f} x the floor, {result['times_pyiceberg']:.1f} x as fast as add_files")
+    console.print(f"kept in {save('register', result)}")
 
 
 def run_catalogs(arguments: argparse.Namespace) -> None:

@@ -97,8 +97,8 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
         master=options["master"],
         conflict=options["conflict"],
         format_version=options["format_version"],
-        summary=_pairs("--summary", options["summary"]),
-        spark_conf=_pairs("--spark-conf", options["spark_conf"]),
+        summary=pairs("--summary", options["summary"]),
+        spark_conf=pairs("--spark-conf", options["spark_conf"]),
         shard_bytes=options["shard_size"],
         format=options["format"],
         options=_format_options(options),
@@ -113,8 +113,8 @@ def _settings(arguments: tuple[str, ...], options: dict[str, Any]) -> IngestSett
 
 def _format_options(options: dict[str, Any]) -> dict[str, str]:
     """What goes to the format: `--schema` is one of its options that has a name of its own."""
-    pairs = _pairs("--option", options["option"])
-    return pairs if options["schema"] is None else {**pairs, "schema": options["schema"]}
+    given = pairs("--option", options["option"])
+    return given if options["schema"] is None else {**given, "schema": options["schema"]}
 
 
 def _check_database(sources: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -156,17 +156,18 @@ def _changes(arguments: tuple[str, ...], options: dict[str, Any]) -> dict[str, A
         )
     changes: dict[str, Any] = {"master": options["master"]} if "master" in given else {}
     changes |= {"credentials": credentials} if credentials else {}
-    return changes | ({"spark_conf": _pairs("--spark-conf", options["spark_conf"])} if "spark_conf" in given else {})
+    return changes | ({"spark_conf": pairs("--spark-conf", options["spark_conf"])} if "spark_conf" in given else {})
 
 
-def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
+def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    """What was given as KEY=VALUE, perhaps several times."""
+    found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise BadInput(f"{option} {text!r} is not of the form KEY=VALUE")
-        pairs[key] = value
-    return pairs
+        found[key] = value
+    return found
 
 
 def _perform(

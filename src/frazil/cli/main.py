@@ -13,6 +13,7 @@ _VERBS = {
     "catalog": ("frazil.cli.catalog", "Serve an Iceberg REST catalog."),
     "ingest": ("frazil.cli.ingest", "Load files into an Iceberg table: sharded, resumable, one atomic commit."),
     "jobs": ("frazil.cli.jobs", "List ingest jobs, or show one."),
+    "register": ("frazil.cli.register", "Add Parquet files to an Iceberg table as they are."),
     "sweep": ("frazil.cli.sweep", "Remove files that dead jobs left behind."),
 }
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from frazil.errors import BadInput
+from frazil.sources import register
 from frazil.sources.compression import with_compression
 from frazil.sources.csv_dialect import OPTIONS as CSV_OPTIONS
 from frazil.sources.files import SourceFile, find_files, first_bytes
@@ -95,6 +96,8 @@ def open_source(
 
 def shard_from_document(name: str, document: Mapping[str, Any]) -> Shard:
     """The shard of any kind that its `to_document` described."""
+    if document["kind"] == register.KIND:  # files that are not read, so no format that could be named
+        return register.shard_from_document(name, document)
     return _module(_kind(document["kind"])).shard_from_document(name, document)
 
 

@@ -43,6 +43,7 @@ from frazil.sources.open import open_source, shard_from_document
 from frazil.sources.source import Shard, Source
 from frazil.spark.ingest_result import IngestResult, Progress
 from frazil.spark.pipeline import ShardTasks
+from frazil.spark.register_publish import publish_registered, registered_paths
 from frazil.spark.rejects import Rejects
 from frazil.spark.session import start_session, stop_session
 from frazil.spark.stop import OnStop, Stop
@@ -120,7 +121,7 @@ def ingest(settings: IngestSettings, store: JobStore, progress: Progress, on_sto
                     Event.PLANNED, Plan(snapshot, documents, request, run.rejects.snapshot if run.rejects else None)
                 )
                 step("job:declared")
-                return _finish(run, table, log, shards)
+                return finish(run, table, log, shards)
 
 
 def resume(
@@ -157,7 +158,7 @@ def resume(
             with taken_back(run.catalog, table, run.created), leaving_nothing(run, table, snapshot):
                 missing = log.job.missing
                 shards = [shard_from_document(name, log.job.plan.shards[name]) for name in missing]
-                return _finish(run, table, log, shards)
+                return finish(run, table, log, shards)
 
 
 def still_reserved(table: Table, log: JobLog) -> bool:
@@ -173,7 +174,7 @@ def still_reserved(table: Table, log: JobLog) -> bool:
     return True
 
 
-def _finish(run: Run, table: Table, log: JobLog, shards: Sequence[Shard]) -> IngestResult:
+def finish(run: Run, table: Table, log: JobLog, shards: Sequence[Shard]) -> IngestResult:
     """Write the shards that are missing, then publish, then note it."""
     run.progress.planned(log.job.id, sum(s.rows for s in shards), sum(s.bytes for s in shards), len(shards))
     with _noting(run, table, log):
@@ -276,6 +277,15 @@ def _publish_own(
     reports = job.accepted.values()
     if together:
         return publish_together([publisher_of(table, job.declared.snapshot, reports, **options), *together])[0]
+    if registered := registered_paths(job.declared.shards.values()):
+        return publish_registered(
+            table,
+            job.declared.snapshot,
+            reports,
+            registered,
+            summary=options["summary"],
+            conflict=options["conflict"],
+        )
     _publish_rejected(run, log)
     return publish_snapshot(table, job.declared.snapshot, reports, **options)
 

@@ -21,6 +21,7 @@ from frazil.snapshot.descriptor import DistributedSnapshot
 from frazil.snapshot.rejected_rows import RejectTo
 from frazil.snapshot.report import Report
 from frazil.snapshot.write_shard import SnapshotWriter, write_shard
+from frazil.sources.register import RegisterShard
 from frazil.sources.source import BadRow, Shard, located_batches
 from frazil.spark.java_error import cause_of, gone_is_ended
 
@@ -63,6 +64,8 @@ class _Work:
 
     def write(self, shard: Shard, attempt: int) -> Report:
         """Write one shard. Where no row is rejected its source need not keep count of where its rows are."""
+        if isinstance(shard, RegisterShard):
+            return shard.report(self.snapshot, attempt)
         if self.rejects is None:
             return write_shard(self.snapshot, shard.name, shard.batches(self.storage), attempt=attempt)
         with SnapshotWriter(self.snapshot, shard.name, attempt=attempt, rejects=self.rejects) as writer:
