@@ -26,6 +26,19 @@ from pyiceberg.manifest import (
 
 from frazil.catalog.errors import InvalidRequest, Missing
 
+# What PyIceberg's decoder raises for bytes that are no Avro; a length that is negative, or huge, is the last two.
+_NOT_AVRO: Final = (
+    OSError,
+    ValueError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ResolveError,
+    zlib.error,
+    SystemError,
+    MemoryError,
+)
+
 _FIRST_ROW_OF_MANIFEST: Final = [field.name for field in MANIFEST_LIST_FILE_SCHEMAS[3].fields].index("first_row_id")
 _FIRST_ROW_OF_FILE: Final = [field.name for field in DATA_FILE_TYPE[3].fields].index("first_row_id")
 
@@ -73,7 +86,7 @@ def _reading(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise Missing(f"Failed to open input stream for file: {path}") from error
-    except (OSError, ValueError, EOFError, LookupError, TypeError, ResolveError, zlib.error) as error:
+    except _NOT_AVRO as error:
         raise InvalidRequest(f"Cannot read manifest file {path}: it cannot be opened, or is no manifest") from error
 
 
