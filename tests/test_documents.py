@@ -58,6 +58,29 @@ def test_every_example_of_a_format_runs(frazil: Frazil) -> None:
         assert (program, ran.code) == ("frazil", 0), ran.err
 
 
+def test_the_example_of_registering_runs(frazil: Frazil) -> None:
+    (example,) = re.findall(r"```sh\n(.*?)```", (CHECKOUT / "docs" / "register.md").read_text(), re.DOTALL)
+    prepare, command = example.strip().split("\n")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(prepare, shell=True, cwd=frazil.home, env={**os.environ, "PATH": path}, check=True)
+    program, *arguments = shlex.split(command)
+    ran = frazil.here(*arguments, "--root", frazil.root)
+    assert (program, ran.code) == ("frazil", 0), ran.err
+    assert frazil.rows("db.sales") == 2
+
+
+def test_every_option_of_register_is_documented() -> None:
+    help_text = subprocess.run(
+        [str(Path(sys.executable).with_name("frazil")), "register", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    options = set(re.findall(r"(--[a-z-]+)", help_text)) - {"--help"}
+    page = (CHECKOUT / "docs" / "register.md").read_text()
+    assert {option for option in options if option not in page} == set()
+
+
 def python_free(document: str) -> str:
     return re.sub(r"```python\n.*?```", "", (CHECKOUT / document).read_text(), flags=re.DOTALL)
 

@@ -202,3 +202,53 @@ def test_a_sweep_of_a_dead_job_leaves_files_in_the_table_s_own_folder(frazil: Fr
     assert frazil.here("sweep", "db.t", "--root", frazil.root, "--commit", commit, "--force").code == 0
     assert (data / "mine.parquet").exists()
     assert frazil.reserved() == []
+
+
+def test_another_writer_s_same_file_is_seen_before_the_commit(frazil: Frazil) -> None:
+    folder = files(frazil, 2)
+    killed = frazil.run(
+        "register", folder, "db.t", "--root", frazil.root, environment={"FRAZIL_CRASH_AT": "job:report-stored"}
+    )
+    assert killed.code == -signal.SIGKILL
+    job = frazil.job()
+    assert register(frazil, folder / "1.parquet", "db.t").code == 0
+    refused = frazil.here("ingest", "--resume", job, "--json")
+    assert refused.code == 2
+    assert f"{folder}/1.parquet is in table db.t already" in said_once(refused)
+    assert (frazil.rows(), frazil.reserved()) == (10, [])
+    assert len(contents(folder)) == 2
+
+
+def test_what_another_writer_publishes_meanwhile_is_kept(frazil: Frazil) -> None:
+    folder = files(frazil, 2)
+    killed = frazil.run(
+        "register", folder, "db.t", "--root", frazil.root, environment={"FRAZIL_CRASH_AT": "job:report-stored"}
+    )
+    assert killed.code == -signal.SIGKILL
+    job = frazil.job()
+    source = parquet(frazil.home / "more.parquet", 5, first=100)
+    assert frazil.here("ingest", source, "db.t", "--root", frazil.root).code == 0
+    assert frazil.here("ingest", "--resume", job).code == 0
+    assert sorted(frazil.table().scan().to_arrow()["id"].to_pylist()) == [*range(20), *range(100, 105)]
+
+
+def test_an_abort_upon_a_conflict_leaves_the_files(frazil: Frazil) -> None:
+    folder = files(frazil, 2)
+    killed = frazil.run(
+        "register",
+        folder,
+        "db.t",
+        "--root",
+        frazil.root,
+        "--conflict",
+        "abort",
+        environment={"FRAZIL_CRASH_AT": "job:report-stored"},
+    )
+    assert killed.code == -signal.SIGKILL
+    job = frazil.job()
+    source = parquet(frazil.home / "more.parquet", 5, first=100)
+    assert frazil.here("ingest", source, "db.t", "--root", frazil.root).code == 0
+    assert frazil.here("ingest", "--resume", job).code == 3
+    assert (frazil.rows(), len(contents(folder))) == (5, 2)
+    assert frazil.here("ingest", "--resume", job).code == 0
+    assert frazil.rows() == 25

@@ -21,11 +21,17 @@ from pyiceberg.types import (
     IcebergType,
     IntegerType,
     ListType,
+    LongType,
     MapType,
     NestedField,
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
     UnknownType,
     UUIDType,
 )
@@ -156,6 +162,9 @@ def _first_byte(column: Any) -> int:
 
 
 def _add_column(metrics: ColumnMetrics, leaf: LeafColumn, chunks: list[Any]) -> None:
+    if len(chunks) == 1:
+        _add_only_chunk(metrics, leaf, chunks[0])
+        return
     key = leaf.field_id
     metrics.column_sizes[key] = sum(chunk.total_compressed_size for chunk in chunks)
     if not leaf.mode.counts:
@@ -167,6 +176,28 @@ def _add_column(metrics: ColumnMetrics, leaf: LeafColumn, chunks: list[Any]) -> 
     metrics.null_value_counts[key] = sum(statistics.null_count for _, statistics in kept)
     if leaf.mode.bounds:
         _add_bounds(metrics, leaf, kept)
+
+
+def _add_only_chunk(metrics: ColumnMetrics, leaf: LeafColumn, chunk: Any) -> None:
+    """As for several. Small files have one row group, and thousands of them are registered at a time."""
+    key = leaf.field_id
+    metrics.column_sizes[key] = chunk.total_compressed_size
+    if not leaf.mode.counts:
+        return
+    metrics.value_counts[key] = chunk.num_values
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_null_count:
+        return
+    metrics.null_value_counts[key] = statistics.null_count
+    if not leaf.mode.bounds or not statistics.has_min_max:
+        return
+    codec = _bound_codec(leaf.field_type)
+    if codec is not None:
+        _, encode = codec
+        lower, upper = _cut(leaf, statistics.min_raw, statistics.max_raw)
+        metrics.lower_bounds[key] = encode(lower)
+        if upper is not None:
+            metrics.upper_bounds[key] = encode(upper)
 
 
 def _add_bounds(metrics: ColumnMetrics, leaf: LeafColumn, kept: list[tuple[int, Any]]) -> None:
@@ -189,11 +220,14 @@ def _add_bounds(metrics: ColumnMetrics, leaf: LeafColumn, kept: list[tuple[int, 
 
 def _cut(leaf: LeafColumn, lowest: Any, highest: Any) -> tuple[Any, Any]:
     length = leaf.mode.length
-    if length is None or not isinstance(leaf.field_type, StringType | BinaryType):
+    kind = type(leaf.field_type)
+    if length is None or (kind is not StringType and kind is not BinaryType):
         return lowest, highest
-    if isinstance(leaf.field_type, BinaryType):
+    if kind is BinaryType:
         return lowest[:length], _binary_upper_bound(highest, length)
-    return lowest.decode()[:length].encode(), _string_upper_bound(highest.decode(), length)
+    # What has so few bytes has no more characters.
+    lower = lowest if len(lowest) <= length else lowest.decode()[:length].encode()
+    return lower, highest if len(highest) <= length else _string_upper_bound(highest.decode(), length)
 
 
 def _binary_upper_bound(octets: bytes, length: int) -> bytes | None:
@@ -219,23 +253,7 @@ _Encode = Callable[[Any], bytes]
 
 def _bound_codec(kind: PrimitiveType) -> tuple[_Order, _Encode] | None:
     """How raw Parquet values of a type are ordered and how they become a bound; None for a type that has no bounds."""
-    if isinstance(kind, DecimalType):
-        return _unscaled, lambda raw: _shortest(_unscaled(raw))
-    if isinstance(kind, StringType | BinaryType | FixedType | UUIDType):
-        return bytes, bytes
-    if isinstance(kind, BooleanType | FloatType | DoubleType | IntegerType | DateType):
-        return _plain, struct.Struct(_FORMATS[type(kind)]).pack
-    return (_plain, struct.Struct("<q").pack) if type(kind).__name__ in _LONGS else None
-
-
-_FORMATS: dict[type[PrimitiveType], str] = {
-    BooleanType: "<?",
-    FloatType: "<f",
-    DoubleType: "<d",
-    IntegerType: "<i",
-    DateType: "<i",
-}
-_LONGS = {"LongType", "TimeType", "TimestampType", "TimestamptzType", "TimestampNanoType", "TimestamptzNanoType"}
+    return _CODECS.get(type(kind))
 
 
 def _plain(raw: Any) -> Any:
@@ -249,3 +267,18 @@ def _unscaled(raw: int | bytes) -> int:
 def _shortest(number: int) -> bytes:
     size = (number + (number < 0)).bit_length() // 8 + 1
     return number.to_bytes(size, "big", signed=True)
+
+
+_CODECS: dict[type[PrimitiveType], tuple[_Order, _Encode]] = {
+    BooleanType: (_plain, struct.Struct("<?").pack),
+    FloatType: (_plain, struct.Struct("<f").pack),
+    DoubleType: (_plain, struct.Struct("<d").pack),
+    IntegerType: (_plain, struct.Struct("<i").pack),
+    DateType: (_plain, struct.Struct("<i").pack),
+    DecimalType: (_unscaled, lambda raw: _shortest(_unscaled(raw))),
+    **dict.fromkeys((StringType, BinaryType, FixedType, UUIDType), (bytes, bytes)),
+    **dict.fromkeys(
+        (LongType, TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType),
+        (_plain, struct.Struct("<q").pack),
+    ),
+}
