@@ -122,6 +122,7 @@ def test_a_column_that_only_the_folders_have_is_read_from_them(frazil: Frazil) -
     table = frazil.table()
     assert sorted(table.scan().to_arrow()["region"].to_pylist()) == ["north"] * 5 + ["south"] * 5
     assert table.scan("region = 'south'").to_arrow().num_rows == 5
+    assert rows_of(read_with_duckdb(table)) == rows_of(read_with_pyiceberg(table))
 
 
 def test_a_folder_that_its_statistics_contradict_is_refused(frazil: Frazil) -> None:
